@@ -1,0 +1,49 @@
+"""Checks of users' arguments, shared by every door."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from roundel.errors import InputError
+
+
+def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """Return `value` as an int if it is a whole number within [least, most]; booleans are not numbers here."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        if not (isinstance(value, (float, np.floating)) and float(value).is_integer()):
+            raise InputError(f"{name} is {value!r}: it must be a whole number; give an int") from None
+        number = int(value)  # 1e6 is how people write a million
+    if number < least:
+        raise InputError(f"{name} is {number}: it must be at least {least}")
+    if most is not None and number > most:
+        raise InputError(f"{name} is {number}: it must be at most {most}")
+    return number
+
+
+def whole_array(name: str, values: ArrayLike, error: type[InputError]) -> NDArray[np.int64]:
+    """Return `values` as a new array of 64-bit integers, or raise `error` where one is not a whole number."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise error(f"{name} is ragged: give one number an entry") from None
+    if array.size == 0:
+        return np.zeros(array.shape, np.int64)
+    if array.dtype.kind == "f":
+        bad = ~np.isfinite(array) | (array != np.floor(array)) | (np.abs(array) >= 2.0**63)
+        if bad.any():
+            raise error(f"{name} holds {array[bad].flat[0]!s}: counts are whole numbers below 2**63")
+    elif array.dtype.kind == "u":
+        if (array > np.uint64(2**63 - 1)).any():
+            raise error(f"{name} holds {array.max()}: counts are whole numbers below 2**63")
+    elif array.dtype.kind != "i":
+        example = array.flat[0]
+        raise error(f"{name} holds {example!r}: counts are whole numbers below 2**63; give integers")
+    return array.astype(np.int64)

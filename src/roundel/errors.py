@@ -1,0 +1,58 @@
+"""What can go wrong by a user's doing; each message names the value, the rule and the remedy."""
+
+from __future__ import annotations
+
+
+class RoundelError(Exception):
+    """The root of every error that roundel raises on purpose."""
+
+
+class InputError(RoundelError, ValueError):
+    """A value that breaks a rule: an argument, a file, a line of it."""
+
+
+class PreferencesError(InputError):
+    """A matrix that is not a matrix of preferences."""
+
+
+class PlanError(InputError):
+    """Duels that no round may hold: self-duels, repeated pairs, negative counts."""
+
+
+class VerdictError(InputError):
+    """Verdicts that do not answer the plan they are told for."""
+
+
+class PolicyError(InputError):
+    """An unknown policy, an unknown parameter, or a value that the parameter does not take."""
+
+
+class DataError(InputError):
+    """A file of data that is missing, broken, or not of the kind it should be."""
+
+
+class ProblemError(InputError):
+    """An unknown problem, or one that must be built first."""
+
+
+class NoCondorcetWinnerError(InputError):
+    """A question about the Condorcet winner, asked of preferences that have none."""
+
+
+class ReplayError(RoundelError):
+    """A replay that plans other duels than were recorded."""
+
+
+class MissingExtraError(RoundelError, ImportError):
+    """An optional part that is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional part: pip install 'roundel[{extra}]'")
+
+
+class ScheduleWarning(UserWarning):
+    """More rounds than the theory covers: the ratio between rounds is below 2."""
+
+
+class UncompiledWarning(UserWarning):
+    """Kernels that run as plain Python, because numba is not installed."""
