@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,23 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the raw data is missing: put it into {folder.name!r} of a 'shared' folder beside the repository")
     return folder
+
+
+def _share(name: str) -> None:
+    """Make tests/<name>.py importable as `name` from every test, whatever the import mode."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+for _helper in ("instances", "playing", "stepping"):
+    _share(_helper)
+
+
+@pytest.fixture(scope="session")
+def statistics_seed() -> int:
+    """The seed of the statistical tests: any must pass; another than the default comes from the environment."""
+    return int(os.environ.get("STATISTICS_SEED", "0"))

@@ -43,6 +43,30 @@ class ReplayError(RoundelError):
     """A replay that plans other duels than were recorded."""
 
 
+class SpecError(InputError):
+    """A tournament that cannot be: its options, contexts, policy or limits break a rule."""
+
+
+class LeaseError(InputError):
+    """A duel or a token that nobody was given."""
+
+
+class ConflictError(InputError):
+    """The same key delivered again with another content, or a name that is taken."""
+
+
+class StoreError(RoundelError):
+    """A store that cannot be opened, read or written; what was acknowledged before is safe."""
+
+
+class StoreVersionError(StoreError):
+    """A store written by a newer version, or one that must be migrated first."""
+
+
+class VerifyError(RoundelError):
+    """A record that does not hold: the first thing in it that is not as it must be."""
+
+
 class MissingExtraError(RoundelError, ImportError):
     """An optional part that is not installed."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from math import log
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from roundel._matrixfile import read_matrix
 from roundel.errors import NoCondorcetWinnerError, PreferencesError
 from roundel.tally import Floats, kl_half
 
@@ -23,6 +26,15 @@ class Preferences:
         self.matrix.flags.writeable = False
         self.labels: tuple[str, ...] = _labels(labels, len(self.matrix))
         self.name = name
+
+    @classmethod
+    def from_csv(cls, path: str | os.PathLike[str]) -> Preferences:
+        """Read a matrix from a file: CSV, text or NPZ, with or without labels."""
+        matrix, labels = read_matrix(path)
+        try:
+            return cls(matrix, labels, Path(path).name)
+        except PreferencesError as error:
+            raise PreferencesError(f"{path}: {error}") from None
 
     @property
     def arms(self) -> int:
@@ -148,7 +160,10 @@ class Preferences:
 
     def restrict(self, arms: Sequence[int], name: str | None = None) -> Preferences:
         """Return the preferences among `arms`, in the order given."""
-        index = np.asarray(arms)
+        try:
+            index = np.asarray(arms)
+        except ValueError:
+            index = np.asarray([])
         if index.ndim != 1 or index.size == 0 or index.dtype.kind != "i":
             raise PreferencesError(f"arms is {arms!r}: give a list with at least one arm number")
         for arm in index.tolist():
