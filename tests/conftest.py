@@ -36,7 +36,7 @@ def _share(name: str) -> None:
     spec.loader.exec_module(module)
 
 
-for _helper in ("instances", "playing", "stepping"):
+for _helper in ("instances", "playing", "sampling", "stepping"):
     _share(_helper)
 
 

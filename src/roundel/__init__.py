@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from roundel.errors import RoundelError
 from roundel.plan import Plan
-from roundel.policies import batched, policies
+from roundel.policies.registry import batched, policies
 from roundel.preferences import Preferences
 from roundel.run import Round, Run
 from roundel.tally import Tally
 
+if TYPE_CHECKING:
+    from roundel.datasets import load_problem, problems
+    from roundel.simulate import Comparison, Trial, compare, simulate
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
     "Plan",
     "Preferences",
     "Round",
     "RoundelError",
     "Run",
     "Tally",
+    "Trial",
     "__version__",
     "batched",
+    "compare",
+    "load_problem",
     "policies",
+    "problems",
+    "simulate",
 ]
+
+_LATER = {
+    "Comparison": "simulate",
+    "Trial": "simulate",
+    "compare": "simulate",
+    "load_problem": "datasets",
+    "problems": "datasets",
+    "simulate": "simulate",
+}  # what loads when it is first used, so that importing roundel stays quick
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'roundel' has no attribute {name!r}")
+    package = import_module(f"roundel.{_LATER[name]}")
+    # `simulate` is a package and a function in it: the function is the public name, also once both are loaded.
+    for public, home in _LATER.items():
+        if home == _LATER[name]:
+            globals()[public] = getattr(package, public)
+    return globals()[name]

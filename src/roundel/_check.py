@@ -44,6 +44,6 @@ def whole_array(name: str, values: ArrayLike, error: type[InputError]) -> NDArra
         if (array > np.uint64(2**63 - 1)).any():
             raise error(f"{name} holds {array.max()}: counts are whole numbers below 2**63")
     elif array.dtype.kind != "i":
-        example = array.flat[0]
+        example = array.flat[0].item() if isinstance(array.flat[0], np.generic) else array.flat[0]
         raise error(f"{name} holds {example!r}: counts are whole numbers below 2**63; give integers")
     return array.astype(np.int64)

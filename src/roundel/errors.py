@@ -55,6 +55,10 @@ class ConflictError(InputError):
     """The same key delivered again with another content, or a name that is taken."""
 
 
+class AccessError(InputError):
+    """An invitation, a token or a key that is not good, or not good for this."""
+
+
 class StoreError(RoundelError):
     """A store that cannot be opened, read or written; what was acknowledged before is safe."""
 
@@ -65,6 +69,10 @@ class StoreVersionError(StoreError):
 
 class VerifyError(RoundelError):
     """A record that does not hold: the first thing in it that is not as it must be."""
+
+
+class JudgeError(RoundelError):
+    """A judge that cannot go on: its program, its model or its settings."""
 
 
 class MissingExtraError(RoundelError, ImportError):

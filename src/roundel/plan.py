@@ -85,8 +85,11 @@ class Plan:
 
     @classmethod
     def all_pairs(cls, arms: ArrayLike, times: int) -> Self:
-        """Every pair of `arms` (ascending, distinct), `times` times each."""
+        """Every pair of `arms`, `times` times each."""
         active = np.asarray(arms, np.int64)
+        if times < 1 or (active[1:] <= active[:-1]).any() or (active[:1] < 0).any():
+            low, high = np.triu_indices(active.size, 1)  # not canonical by construction: sort, and refuse what is wrong
+            return cls(active[low], active[high], times)
         return cls.touching(active, np.ones(active.size, bool), times)
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -10,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from roundel._check import whole, whole_array
-from roundel.errors import PolicyError, ReplayError, ScheduleWarning, VerdictError
+from roundel.errors import PolicyError, ReplayError, VerdictError
 from roundel.plan import Ints, Plan, frozen
 from roundel.policies.arms import Arms, Elimination, Result
 from roundel.policies.registry import Policy, parse
-from roundel.policies.schedule import default_rounds
+from roundel.policies.schedule import default_rounds, warn_of_slow_growth
 from roundel.rng import Stream
 from roundel.tally import Tally
 
@@ -62,13 +61,8 @@ class Run:
         self.horizon = whole("horizon", horizon, least=1, most=MOST_DUELS)
         self.max_rounds = default_rounds(self.horizon) if rounds is None else whole("rounds", rounds, least=1)
         self.seed = whole("seed", seed)
-        if self.policy.kind == "batched" and self.max_rounds > 1 and 2**self.max_rounds > self.horizon:
-            warnings.warn(
-                f"rounds is {self.max_rounds}: above log2 of the horizon ({self.horizon}) rounds grow by less than 2, "
-                "which the guarantees do not cover; it runs all the same",
-                ScheduleWarning,
-                stacklevel=2,
-            )
+        if self.policy.kind == "batched":
+            warn_of_slow_growth(self.horizon, self.max_rounds)
         self._arms = Arms(count)
         self._tally = Tally.zero(count)
         self._keep = keep_history
@@ -141,10 +135,7 @@ class Run:
         """The winner; until there is one, the active arm with the least evidence against it."""
         if self._committed is not None:
             return self._committed
-        active = self._arms.active
-        evidence = self._tally.evidence(active)
-        points = self._tally.points[active].sum(axis=1)
-        return int(active[np.lexsort((active, -points, evidence))[0]])
+        return self._tally.leader(self._arms.active)
 
     @property
     def active(self) -> Ints:

@@ -141,15 +141,21 @@ class Tally:
         table = np.zeros(mine.shape)
         behind = np.flatnonzero(mine < theirs)
         won, lost = mine.reshape(-1)[behind], theirs.reshape(-1)[behind]
-        n = 0.5 * (won + lost)
-        # N kl(w/2N, 1/2) = (w ln(w/N) + l ln(l/N)) / 2 for w and l half-wins; the clipping makes 0 ln 0 = 0.
-        table.reshape(-1)[behind] = 0.5 * (won * np.log(np.maximum(won, 0.5) / n) + lost * np.log(lost / n))
+        d = (lost - won) / (won + lost)
+        # N kl(w/2N, 1/2) = (w ln(1-d) + l ln(1+d)) / 2 for w and l half-wins and d = (l-w) / (l+w), which is exact for
+        # near-even scores of any size, where w ln(w/N) would lose it all; the clipping makes 0 ln 0 = 0.
+        table.reshape(-1)[behind] = 0.5 * (won * np.log1p(-np.minimum(d, 1 - 2**-53)) + lost * np.log1p(d))
         return table
 
     def evidence(self, arms: Ints | None = None) -> Floats:
         """Return I_j, the evidence against each of `arms`: its `losses`, summed over all opponents."""
         rows = self._all(arms)
         return np.concatenate([self.losses(rows[block]).sum(axis=1) for block in _blocks(rows.size, self.arms)])
+
+    def leader(self, arms: Ints) -> int:
+        """Return the one of `arms` with the least evidence against it; ties: more points, then the lower number."""
+        points = self.points[arms].sum(axis=1)
+        return int(arms[np.lexsort((arms, -points, self.evidence(arms)))[0]])
 
     def _all(self, arms: Ints | None) -> Ints:
         return np.arange(self.arms) if arms is None else arms
@@ -158,7 +164,7 @@ class Tally:
         """Return the points that `rows` took from `columns`, and those that they gave them."""
         mine = self.points.take(rows, axis=0)
         theirs = self.points.take(rows, axis=1)
-        if columns.size < self.arms:
+        if columns.size < self.arms or not np.array_equal(columns, np.arange(self.arms)):
             mine, theirs = mine.take(columns, axis=1), theirs.take(columns, axis=0)
         return mine, np.ascontiguousarray(theirs.T)
 

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from roundel.errors import PolicyError
@@ -51,9 +51,10 @@ class Parameter:
             self._refuse(policy, value, "a number")
         try:
             number = self.type(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             self._refuse(policy, value, "a whole number" if self.type is int else "a number")
-        if number != number or number in (float("inf"), float("-inf")) or (self.type is int and number != float(value)):
+        cut = self.type is int and not isinstance(value, str) and number != value
+        if number != number or number in (float("inf"), float("-inf")) or cut:
             self._refuse(policy, value, "a whole number" if self.type is int else "a finite number")
         return number
 
@@ -87,6 +88,17 @@ class Policy:
             name: parameter.check(self.name, given[name]) if name in given else parameter.default
             for name, parameter in known.items()
         }
+
+    def text(self, parameters: Mapping[str, Any]) -> str:
+        """Return `name:parameter=value,...`, naming what differs from the defaults; `parse` reads it back."""
+        said = [f"{p.name}={_word(parameters[p.name])}" for p in self.parameters if parameters[p.name] != p.default]
+        return f"{self.name}:{','.join(said)}" if said else self.name
+
+    def __reduce__(self) -> Any:
+        """Travel to another process by name; a user's own policy, which is not registered there, as a whole."""
+        if self.start.__module__.startswith("roundel."):
+            return find, (self.name,)
+        return _rebuild, tuple(getattr(self, f.name) for f in fields(self))
 
     def describe(self) -> dict[str, Any]:
         """Return what is known of the policy as plain data."""
@@ -128,6 +140,14 @@ def batched(
         return planner
 
     return register
+
+
+def _word(value: Any) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _rebuild(*values: Any) -> Policy:
+    return Policy(*values)
 
 
 def add(policy: Policy) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from math import exp, floor, log
+
+from roundel.errors import ScheduleWarning
 
 
 @lru_cache(maxsize=4096)
@@ -17,14 +20,27 @@ def batch_size(horizon: int, rounds: int, r: int) -> int:
         return horizon
     root = exp(r / rounds * log(horizon))
     slack = 1e-12 * root * max(1.0, log(horizon))
-    if floor(root - slack) == floor(root + slack):
-        return floor(root)
-    m = floor(root + slack)
-    while m**rounds > horizon**r:
-        m -= 1
-    return m
+    low, high = floor(root - slack), floor(root + slack)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if middle**rounds <= horizon**r:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def default_rounds(horizon: int) -> int:
     """Return max(1, floor(ln T)), the number of rounds that the literature uses."""
     return max(1, floor(log(horizon)))
+
+
+def warn_of_slow_growth(horizon: int, rounds: int, stacklevel: int = 3) -> None:
+    """Warn where rounds grow by less than 2, which is where there are more than log2 T of them."""
+    if rounds > 1 and rounds >= horizon.bit_length():
+        warnings.warn(
+            f"rounds is {rounds}: above log2 of the horizon ({horizon}) rounds grow by less than 2, "
+            "which the guarantees do not cover; it runs all the same",
+            ScheduleWarning,
+            stacklevel=stacklevel,
+        )

@@ -51,16 +51,25 @@ def log_eliminations(arms: Arms, tally: Tally, level: float, rows: Ints, out: In
 
 
 def all_pairs_rounds(
-    arms: Arms, horizon: int, rounds: int, level: float, start: int = 1, estimates: Estimates = "cumulative"
+    arms: Arms,
+    horizon: int,
+    rounds: int,
+    level: float,
+    start: int = 1,
+    estimates: Estimates = "cumulative",
+    anew: bool = False,
 ) -> Play:
-    """Compare all active pairs q_r times in each round r = start, start + 1, ...; eliminate the beaten."""
+    """Compare all active pairs q_r times in each round r = start, start + 1, ...; eliminate the beaten.
+
+    `anew`: the statistics of what ran before these rounds are not carried over.
+    """
     before: Tally | None = None
     for r in range(start, rounds + 1):
         result = yield Plan.all_pairs(arms.active, batch_size(horizon, rounds, r))
-        if before is None:
-            before = result.total.minus(result.fresh) if start > 1 else Tally.zero(arms.count)
         tally = result.fresh if estimates == "round" else result.total
-        if estimates == "cumulative" and start > 1:
-            tally = tally.minus(before)  # the statistics of what ran before the switch are not carried over
+        if anew and estimates == "cumulative":
+            if before is None:
+                before = result.total.minus(result.fresh)
+            tally = tally.minus(before)
         eliminate_beaten(arms, tally, level)
     return None

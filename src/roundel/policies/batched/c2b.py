@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import log
 from typing import Literal
 
+from roundel.errors import PolicyError
 from roundel.plan import Plan
 from roundel.policies.arms import Arms
 from roundel.policies.batched._rules import eliminate_beaten
@@ -48,7 +49,7 @@ def c2b(
     the majority of its duels up to the round before. `fallback`: should the verdicts show that no Condorcet winner
     exists, go on as BCOPE.
     """
-    return (yield from _catch(arms, horizon, rounds, "hoeffding", defeat, kappa, 0.0, fallback))
+    return (yield from _catch("c2b", arms, horizon, rounds, "hoeffding", defeat, kappa, 0.0, fallback))
 
 
 @batched("c2b-kl", paper=f"{PAPER}, appendix", assumption="Condorcet")
@@ -68,10 +69,13 @@ def c2b_kl(
     `defeat`, `kappa` and `fallback` as for c2b; `f` is added to the threshold ln T (default: 0.3 K^1.01).
     """
     slack = 0.3 * arms.count**1.01 if f is None else f
-    return (yield from _catch(arms, horizon, rounds, "kl", defeat, kappa, slack, fallback))
+    if slack < 0:
+        raise PolicyError(f"c2b-kl: f is {f}: it must be 0 or more")
+    return (yield from _catch("c2b-kl", arms, horizon, rounds, "kl", defeat, kappa, slack, fallback))
 
 
 def _catch(
+    name: str,
     arms: Arms,
     horizon: int,
     rounds: int,
@@ -81,6 +85,8 @@ def _catch(
     slack: float,
     fallback: bool,
 ) -> Play:
+    if not 0 <= kappa <= 1:
+        raise PolicyError(f"{name}: kappa is {kappa}: it must be from 0 to 1")
     level = hoeffding_level(arms.count, rounds, horizon)
     play = _rounds(arms, horizon, rounds, elimination, defeat, kappa, slack)
     if fallback:

@@ -15,7 +15,13 @@ import numpy as np
 from roundel.errors import PolicyError
 from roundel.plan import Ints, Plan
 from roundel.policies.arms import Arms, Result
-from roundel.policies.batched._rules import all_pairs_rounds, eliminate_beaten, share_and_limit, surely_beats
+from roundel.policies.batched._rules import (
+    all_pairs_rounds,
+    eliminate_beaten,
+    log_eliminations,
+    share_and_limit,
+    surely_beats,
+)
 from roundel.policies.registry import Play, batched
 from roundel.policies.schedule import batch_size
 from roundel.rng import Stream
@@ -63,7 +69,7 @@ def _levels(arms: Arms, horizon: int, rounds: int, rng: Stream, levels: int) -> 
             r = yield from _seeded_rounds(arms, seeds, horizon, rounds, level, r)
         if r > rounds:
             return None
-    return (yield from all_pairs_rounds(arms, horizon, rounds, level, start=r))
+    return (yield from all_pairs_rounds(arms, horizon, rounds, level, start=r, anew=True))
 
 
 def draw_seeds(active: Ints, chance: float, rng: Stream) -> Ints:
@@ -95,7 +101,8 @@ def _seeded_rounds(
 
 
 def _switch(arms: Arms, kept: Ints, tally: Tally, level: float, seeds: Ints) -> None:
-    """Keep `kept`; log for each other arm its share against the seed that it fails to beat."""
+    """Keep `kept`, which surely beat all seeds; log for each other arm its share against a seed it fails to beat."""
+    log_eliminations(arms, tally, level, kept, seeds)
     out = np.setdiff1d(arms.active, kept, assume_unique=True)
     share, limit = share_and_limit(tally, level, out, seeds)
     hardest = (share - limit).argmin(axis=1)

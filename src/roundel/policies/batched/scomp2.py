@@ -63,12 +63,14 @@ def scomp2(arms: Arms, horizon: int, rounds: int, rng: Stream, *, conf_scale: fl
         seeds = np.intersect1d(seeds, arms.active, assume_unique=True)
         # switch when some arm surely (by 5g) beats the candidate: keep who beats it by 3g
         if surely_beats(tally, level, arms.active, me, times=5).any():
-            out = arms.active[~surely_beats(tally, level, arms.active, me, times=3)[:, 0]]
+            kept = arms.active[surely_beats(tally, level, arms.active, me, times=3)[:, 0]]
+            log_eliminations(arms, tally, level, kept, me)
+            out = np.setdiff1d(arms.active, kept, assume_unique=True)
             share, limit = share_and_limit(tally, level, out, me, times=3)
             arms.eliminate(out, np.full(out.shape, candidate), share[:, 0], limit[:, 0], "switch")
             break
         r += 1
-    return (yield from all_pairs_rounds(arms, horizon, rounds, level, start=r))
+    return (yield from all_pairs_rounds(arms, horizon, rounds, level, start=r, anew=True))
 
 
 def _best_seed(arms: Arms, tally: Tally, level: float, seeds: Ints) -> tuple[Ints, int]:
