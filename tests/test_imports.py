@@ -23,13 +23,13 @@ LEVELS = {
     **dict.fromkeys(("_textfile", "_matrixfile"), 0),
     "policies": 1,
     "run": 2,
-    **dict.fromkeys(("simulate", "datasets", "tournament"), 3),
+    **dict.fromkeys(("simulation", "datasets", "tournament"), 3),
     **dict.fromkeys(("judges", "plots"), 4),
     **dict.fromkeys(("web", "report", "paper", "info"), 5),
     **dict.fromkeys(("cli", "__main__"), 6),
 }
 # Convenience methods that reach up for a leaf, when they are called and not before.
-REACHES_UP = {("simulate", "plots")}
+REACHES_UP = {("simulation", "plots")}
 
 
 class Import(NamedTuple):
@@ -131,11 +131,11 @@ def test_imports_point_to_lower_levels_only() -> None:
     [
         ("plan", "from roundel.policies.arms import Arms", True),
         ("policies", "from roundel.run import Run", True),
-        ("policies", "def f():\n    from roundel.preferences import x\n    import roundel.simulate.trial", True),
-        ("tournament", "from roundel.simulate import simulate", True),
+        ("policies", "def f():\n    from roundel.preferences import x\n    import roundel.simulation.trial", True),
+        ("tournament", "from roundel.simulation import simulate", True),
         ("run", "from roundel import Plan", True),
-        ("simulate", "import roundel.plots", True),
-        ("simulate", "def plot():\n    import roundel.plots", False),
+        ("simulation", "import roundel.plots", True),
+        ("simulation", "def plot():\n    import roundel.plots", False),
         ("run", "from roundel.policies.registry import parse", False),
         ("tally", "from roundel.plan import Plan", False),
         ("cli", "import roundel", False),

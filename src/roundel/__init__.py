@@ -14,7 +14,7 @@ from roundel.tally import Tally
 
 if TYPE_CHECKING:
     from roundel.datasets import load_problem, problems
-    from roundel.simulate import Comparison, Trial, compare, simulate
+    from roundel.simulation import Comparison, Trial, compare, simulate
 
 __version__ = "0.1.0"
 
@@ -37,21 +37,17 @@ __all__ = [
 ]
 
 _LATER = {
-    "Comparison": "simulate",
-    "Trial": "simulate",
-    "compare": "simulate",
+    "Comparison": "simulation",
+    "Trial": "simulation",
+    "compare": "simulation",
     "load_problem": "datasets",
     "problems": "datasets",
-    "simulate": "simulate",
+    "simulate": "simulation",
 }  # what loads when it is first used, so that importing roundel stays quick
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'roundel' has no attribute {name!r}")
-    package = import_module(f"roundel.{_LATER[name]}")
-    # `simulate` is a package and a function in it: the function is the public name, also once both are loaded.
-    for public, home in _LATER.items():
-        if home == _LATER[name]:
-            globals()[public] = getattr(package, public)
-    return globals()[name]
+    value = globals()[name] = getattr(import_module(f"roundel.{_LATER[name]}"), name)
+    return value

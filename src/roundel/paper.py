@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor, log, log2, sqrt
 from pathlib import Path
@@ -16,8 +17,8 @@ from roundel.errors import InputError
 from roundel.policies.registry import parse
 from roundel.policies.schedule import default_rounds
 from roundel.preferences import Preferences
-from roundel.simulate.compare import Cell, run_cells
-from roundel.simulate.comparison import Comparison
+from roundel.simulation.grid import Cell, run_cells, workers
+from roundel.simulation.comparison import Comparison
 
 BATCHED = {
     "c2b-kl": "C2B-KL",
@@ -77,13 +78,15 @@ def paper(
     levels = {
         problem: {NAMES[p]: first.select(p, problem).summary()[0]["regret"] for p in SEQUENTIAL} for problem in titles
     }
-    drawn = (
-        plots.regret_panels(first, NAMES, titles),
-        plots.regret_panels(second, NAMES, titles),
-        plots.rounds_panels(_sweep(everything, titles), levels, NAMES, titles),
+    drawings = (
+        (plots.regret_panels, (first, NAMES, titles)),
+        (plots.regret_panels, (second, NAMES, titles)),
+        (plots.rounds_panels, (_sweep(everything, titles), levels, NAMES, titles)),
     )
-    for name, figure in zip(FIGURES, drawn, strict=True):
-        plots.save(figure, [folder / f"{name}.png", folder / f"{name}.svg"])
+    with workers(jobs) as map_tasks:
+        tasks = [(draw, data, folder / name) for (draw, data), name in zip(drawings, FIGURES, strict=True)]
+        for _ in map_tasks(_draw, tasks):
+            pass
     result = Paper(folder, titles, first, second, claims(first, second, plain))
     (folder / "claims.md").write_text(result.claims, encoding="utf-8")
     (first + second.select_policies(BATCHED)).save(folder / "trials.parquet")
@@ -132,6 +135,10 @@ def _sweep(everything: Comparison, titles: dict[str, str]) -> dict[str, dict[str
     for row in everything.select_policies(BATCHED).summary():
         found[row["problem"]][row["policy"]].append((row["max_rounds"], row["regret"], row["error"]))
     return found
+
+
+def _draw(draw: Callable[..., Any], data: tuple[Any, ...], target: Path) -> None:
+    plots.save(draw(*data), [target.with_suffix(ending) for ending in (".png", ".svg")])
 
 
 def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from roundel.errors import InputError, MissingExtraError
-from roundel.simulate.comparison import Comparison
+from roundel.simulation.comparison import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

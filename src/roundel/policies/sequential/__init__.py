@@ -1,0 +1,1 @@
+"""Sequential policies: one paper, one file; compiled choose and learn kernels."""
