@@ -28,6 +28,7 @@ class PolicyTable(Directive):
     """Every registered policy, as `roundel policies` prints it."""
 
     def run(self) -> list[nodes.Node]:
+        """Return a section for each policy."""
         found = []
         for policy in policies().values():
             section = nodes.section(ids=[nodes.make_id(f"policy-{policy.name}")])

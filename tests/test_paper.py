@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from instances import SIX
 from roundel import paper as module
+from roundel.errors import MissingExtraError
 from roundel.paper import BATCHED, FIGURES, NAMES, SEQUENTIAL, claims, paper
 from roundel.preferences import Preferences
 from roundel.simulation.comparison import Comparison, Row
@@ -76,6 +78,16 @@ def test_losing_the_winner_is_reported() -> None:
 
 def _wrong(one: Trial) -> Trial:
     return Trial(**{**{name: getattr(one, name) for name in Trial.__slots__}, "right": False})
+
+
+def test_paper_asks_for_what_it_needs_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without numba it would run for hours; without pyarrow or matplotlib it would end with nothing."""
+    for part in ("numba", "pyarrow", "matplotlib"):
+        with monkeypatch.context() as missing:
+            missing.setitem(sys.modules, part, None)
+            with pytest.raises(MissingExtraError, match=r"roundel\[paper\]"):
+                paper(tmp_path / "out", repeats=2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_paper_writes_figures_tables_trials_and_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

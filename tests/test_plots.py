@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.text import Text
 
 from instances import SIX
 from roundel import plots
-from roundel.errors import InputError
+from roundel.errors import InputError, MissingExtraError
 from roundel.preferences import Preferences
 from roundel.simulation import Comparison, compare
 
@@ -38,16 +41,41 @@ def test_every_curve_has_its_own_look_and_name(table: Comparison) -> None:
     plots._pyplot().close(figure)
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9).map(sorted))
+def test_labels_are_moved_apart_and_no_further_than_they_must(heights: list[float]) -> None:
+    places = plots.spread(heights, 0.1)
+    assert all(upper - lower >= 0.1 - 1e-9 for lower, upper in pairwise(places))
+    assert -1e-9 <= places[0] <= places[-1] <= 1 + 1e-9
+    if all(upper - lower >= 0.1 for lower, upper in pairwise(heights)):
+        assert places == pytest.approx(heights)
+
+
+def test_crowded_labels_share_the_displacement() -> None:
+    assert plots.spread([0.5, 0.5, 0.5, 0.9], 0.1) == pytest.approx([0.4, 0.5, 0.6, 0.9])
+    assert plots.spread([0.0, 0.0], 0.1) == pytest.approx([0.0, 0.1])
+    assert plots.spread([1.0, 1.0], 0.1) == pytest.approx([0.9, 1.0])
+
+
 def test_figures_are_saved_as_asked(table: Comparison, tmp_path: Path) -> None:
     for ending in ("png", "svg", "pdf"):
         table.plot(tmp_path / f"curves.{ending}")
         assert (tmp_path / f"curves.{ending}").stat().st_size > 5000
 
 
+def test_what_needs_matplotlib_says_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not installed
+    with pytest.raises(MissingExtraError, match=r"roundel\[plot\]"):
+        plots.check_figure_path(tmp_path / "curves.png")
+
+
 def test_bad_targets_are_refused(table: Comparison, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
+    with pytest.raises(InputError, match=r"\.png or \.svg or \.pdf"):
         table.plot(tmp_path / "curves.gif")
     with pytest.raises(InputError, match="does not exist"):
         table.plot(tmp_path / "none" / "curves.png")
+    (tmp_path / "folder.png").mkdir()
+    for name, message in [("folder.png", "is a folder"), ("a\0.png", "zero byte"), ("a" * 300 + ".png", "too long")]:
+        with pytest.raises(InputError, match=message):
+            table.plot(tmp_path / name)
     with pytest.raises(InputError, match="nothing to draw"):
         Comparison(()).plot(tmp_path / "curves.png")

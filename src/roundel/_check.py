@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import operator
+import os
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from roundel.errors import InputError
+from roundel.errors import InputError, MissingExtraError
 
 
 def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
@@ -47,3 +51,34 @@ def whole_array(name: str, values: ArrayLike, error: type[InputError]) -> NDArra
         example = array.flat[0].item() if isinstance(array.flat[0], np.generic) else array.flat[0]
         raise error(f"{name} holds {example!r}: counts are whole numbers below 2**63; give integers")
     return array.astype(np.int64)
+
+
+def file_to_write(path: str | os.PathLike[str], what: str, endings: Sequence[str]) -> Path:
+    """Return `path` if `what` can be written there: asked before the work, not found out after it."""
+    target = Path(path)
+    if target.suffix not in endings:
+        raise InputError(f"{target}: {what} is saved as {' or '.join(endings)}; choose one of these endings")
+    if obstacle := _obstacle(target):
+        raise InputError(f"{str(target)!r}: {obstacle}")
+    return target
+
+
+def _obstacle(target: Path) -> str | None:
+    if "\0" in str(target):
+        return "the name of a file holds no zero byte; choose another"
+    try:
+        if not target.parent.is_dir():
+            return f"the folder {target.parent} does not exist; make it first"
+        if target.is_dir():
+            return "this is a folder; choose a file"
+        if not os.access(target if target.exists() else target.parent, os.W_OK):
+            return "this may not be written; choose another file"
+    except OSError as error:  # a name that is too long
+        return f"{error.strerror}; choose another file"
+    return None
+
+
+def need(parts: Sequence[str], what: str, extra: str) -> None:
+    """Refuse `what` now, before any work, if one of the optional `parts` that it needs is not installed."""
+    if any(find_spec(part) is None for part in parts):
+        raise MissingExtraError(what, extra)

@@ -8,17 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor, log, log2, sqrt
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from roundel import plots
-from roundel._check import whole
+from roundel._check import need, whole
 from roundel.datasets import load_problem, problems
 from roundel.errors import InputError
 from roundel.policies.registry import parse
 from roundel.policies.schedule import default_rounds
 from roundel.preferences import Preferences
-from roundel.simulation.grid import Cell, run_cells, workers
 from roundel.simulation.comparison import Comparison
+from roundel.simulation.grid import Cell, run_cells, workers
 
 BATCHED = {
     "c2b-kl": "C2B-KL",
@@ -64,11 +65,15 @@ def paper(
 ) -> Paper:
     """Run the paper's experiments and write figures (PNG and SVG), table (CSV), all trials and the claims."""
     repeats = whole("repeats", repeats, least=2)
+    need(["joblib", "matplotlib", "numba", "pyarrow"], "`roundel paper`", "paper")
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise InputError(f"{folder}: cannot make this folder ({error.strerror}); choose another with --out") from None
+        raise InputError(
+            f"{folder}: cannot write into this folder ({error.strerror}); choose another with --out"
+        ) from None
     fields = _problems()
     titles = {p.name: f"{title}\nK = {p.arms}, T = {_power(horizon)}" for title, p, horizon in fields}
     plain = {p.name: title for title, p, _ in fields}

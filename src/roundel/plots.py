@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from roundel._check import file_to_write, need
 from roundel.errors import InputError, MissingExtraError
 from roundel.simulation.comparison import Comparison
 
@@ -114,11 +115,9 @@ def save(figure: Figure, paths: Iterable[str | os.PathLike[str]]) -> None:
 
 
 def check_figure_path(target: Path) -> None:
-    """Refuse a path that no figure can be saved to."""
-    if target.suffix not in ENDINGS:
-        raise InputError(f"{target}: a figure is saved as {', '.join(ENDINGS)}; choose one of these endings")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
+    """Refuse a path that no figure can be saved to, and any where nothing can draw."""
+    file_to_write(target, "a figure", ENDINGS)
+    need(["matplotlib"], "a figure", "plot")
 
 
 def _pyplot() -> Any:
@@ -163,14 +162,7 @@ def _label_ends(axes: Axes, ends: list[tuple[float, str, str]], gap: float = 0.0
     low, high = axes.get_ylim()
     scale = np.log(high / low)
     wanted = sorted((float(np.log(max(value, low) / low) / scale), name, colour) for value, name, colour in ends)
-    heights = [height for height, _, _ in wanted]
-    for i in range(1, len(heights)):  # push up ...
-        heights[i] = max(heights[i], heights[i - 1] + gap)
-    top = 1.0
-    for i in range(len(heights) - 1, -1, -1):  # ... and back down below the frame
-        heights[i] = min(heights[i], top)
-        top = heights[i] - gap
-    for (height, name, colour), place in zip(wanted, heights, strict=True):
+    for (height, name, colour), place in zip(wanted, spread([height for height, _, _ in wanted], gap), strict=True):
         axes.annotate(
             name,
             xy=(1.0, height),
@@ -182,6 +174,23 @@ def _label_ends(axes: Axes, ends: list[tuple[float, str, str]], gap: float = 0.0
             va="center",
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4, "shrinkA": 0, "shrinkB": 0},
         )
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Move ascending `heights` in [0, 1] at least `gap` apart, and none further than it must (least squares).
+
+    Less `gap` for each one below, the places must ascend, so neighbours in the wrong order share their mean.
+    """
+    blocks: list[tuple[float, int]] = []  # (mean, how many share it)
+    for i, height in enumerate(heights):
+        mean, count = height - i * gap, 1
+        while blocks and blocks[-1][0] > mean:
+            before, many = blocks.pop()
+            mean, count = (before * many + mean * count) / (many + count), many + count
+        blocks.append((mean, count))
+    most = max(0.0, 1 - (len(heights) - 1) * gap)
+    means = [min(max(mean, 0.0), most) for mean, count in blocks for _ in range(count)]
+    return [mean + i * gap for i, mean in enumerate(means)]
 
 
 def _share_labels(figure: Figure, x: str, y: str) -> None:

@@ -12,7 +12,7 @@ from roundel._check import whole, whole_array
 from roundel.errors import PolicyError, ReplayError, VerdictError
 from roundel.plan import Ints, Plan, frozen
 from roundel.policies.arms import Arms, Elimination, Result
-from roundel.policies.registry import Policy, parse
+from roundel.policies.registry import Policy, resolve
 from roundel.policies.schedule import default_rounds, warn_of_slow_growth
 from roundel.rng import Stream
 from roundel.tally import Tally
@@ -52,11 +52,7 @@ class Run:
         `rounds` is the most rounds that a batched policy may take (default: floor(ln horizon)); sequential ones
         take one duel a round. `keep_history=False` saves the memory that `history` takes.
         """
-        if isinstance(policy, str):
-            self.policy, named = parse(policy)
-            self.parameters = self.policy.complete({**named, **parameters})
-        else:
-            self.policy, self.parameters = policy, policy.complete(parameters)
+        self.policy, self.parameters = resolve(policy, parameters)
         count = whole("arms", arms, least=1)
         self.horizon = whole("horizon", horizon, least=1, most=MOST_DUELS)
         self.max_rounds = default_rounds(self.horizon) if rounds is None else whole("rounds", rounds, least=1)

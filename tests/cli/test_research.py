@@ -120,6 +120,22 @@ def test_paper_refuses_a_folder_that_it_cannot_make(tmp_path: Path) -> None:
     assert "choose another with --out" in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_is_one_clear_line() -> None:
+    for arguments in ("policies", "policies --json"):
+        command = f"{sys.executable} -m roundel {arguments} > /dev/full"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stderr == "roundel: No space left on device\n"
+
+
+def test_a_warning_is_one_line_without_code() -> None:
+    done = roundel_("compare", "--policy", "c2b", "--problem", "six_rankers", "--horizon", "50", "--rounds", "30")
+    assert done.returncode == 0
+    assert done.stderr.startswith("roundel: rounds is 30: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_starting_the_command_line_loads_nothing_heavy() -> None:
     heavy = {"numba", "matplotlib", "pyarrow", "joblib", "sqlite3", "fastapi", "pydantic", "roundel.simulation"}
     script = "import sys, roundel.cli; print('\\n'.join(m for m in sys.modules))"

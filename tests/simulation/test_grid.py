@@ -9,16 +9,19 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from instances import RPS3, SIX
-from roundel.errors import InputError, NoCondorcetWinnerError, ScheduleWarning
-from roundel.policies.registry import _policies, batched
+from roundel.errors import InputError, MissingExtraError, NoCondorcetWinnerError, ScheduleWarning
+from roundel.policies.registry import _policies, batched, resolve
 from roundel.preferences import Preferences
 from roundel.simulation import Comparison, compare, simulate
+from roundel.simulation.grid import Cell, workers
+from roundel.simulation.journal import Journal
 from roundel.simulation.trial import Trial
 
 PROBLEM = Preferences(SIX, name="six")
@@ -97,7 +100,35 @@ def test_a_saved_comparison_reads_back_the_same(alone: Comparison, tmp_path: Pat
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_what_was_added_up_reads_back_as_the_same_trials(tmp_path: Path, ending: str) -> None:
+    """Trials that differ in nothing but the seed, or not even in that, stay apart."""
+    parts = [compare(["c2b"], [PROBLEM], 300, 1, seed=seed) for seed in (1, 2, 2)]
+    table = parts[0] + parts[1] + parts[2]
+    table.save(tmp_path / f"table.{ending}")
+    assert same(Comparison.load(tmp_path / f"table.{ending}"), table)
+
+
+def test_different_settings_are_never_averaged() -> None:
+    short, long = (compare(["c2b"], [PROBLEM], horizon, 2) for horizon in (300, 3000))
+    weak = compare(["c2b"], [PROBLEM], 300, 2, regret="weak")
+    table = short + long + weak
+    assert [row["regret"] for row in table.summary()] == [part.summary()[0]["regret"] for part in (short, long, weak)]
+    assert [(row["horizon"], row["regret_kind"]) for row in table.summary()] == [
+        (300, "strong"),
+        (3000, "strong"),
+        (300, "weak"),
+    ]
+    for mixed in (short + long, short + weak, short + compare(["c2b"], [PROBLEM], 300, 2, rounds=3)):
+        with pytest.raises(InputError, match="differ in horizon, rounds, regret or checkpoints"):
+            mixed.band("c2b", "six")
+
+
 def test_bad_tables_are_refused(tmp_path: Path) -> None:
+    for name in ("noise.csv", "noise.parquet"):
+        (tmp_path / name).write_bytes(b"\xff\xfe\0 noise")
+        with pytest.raises(InputError, match=rf"{name}: (the columns|this is not a Parquet file)"):
+            Comparison.load(tmp_path / name)
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="columns problem, policy"):
@@ -140,6 +171,69 @@ def test_an_interrupted_comparison_goes_on_where_it_stopped(alone: Comparison, t
     assert same(Comparison.load(target), table)
 
 
+def test_two_at_once_do_not_share_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "table.csv"
+    cells = [Cell(*resolve("c2b", {}), PROBLEM, 100, None)]
+    with closing(Journal(target, cells, 0)), pytest.raises(InputError, match="is being run already"):
+        compare(["c2b"], [PROBLEM], 100, 1, out=target)
+    assert len(compare(["c2b"], [PROBLEM], 100, 1, out=target).rows) == 1  # whoever had it has let go
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_failed_comparison_lets_go_of_its_journal(tmp_path: Path) -> None:
+    @batched("stumbles", paper="none")
+    def stumbles(arms, horizon, rounds, rng):
+        """Fail at once."""
+        yield 1 // 0
+
+    try:
+        for _ in range(2):  # the second time must not find the file locked by the first
+            with pytest.raises(ZeroDivisionError):
+                compare(["c2b", "stumbles"], [PROBLEM], 100, 1, out=tmp_path / "table.csv")
+    finally:
+        del _policies["stumbles"]
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"my notes\n", b"\xff\xfe\0\n", b"[1]\n[2]\n", b"\n"])
+def test_a_file_that_is_no_journal_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+    other = tmp_path / "table.csv.part"
+    other.write_bytes(content)
+    with pytest.raises(InputError, match="no journal at all"):
+        compare(["c2b"], [PROBLEM], 100, 1, out=tmp_path / "table.csv")
+    assert other.read_bytes() == content
+
+
+def test_a_broken_line_of_a_journal_is_named(tmp_path: Path) -> None:
+    target = tmp_path / "table.csv"
+    with closing(Journal(target, [Cell(*resolve("c2b", {}), PROBLEM, 100, None)], 0)) as journal:
+        head = journal.path.read_bytes()
+        journal.path.write_bytes(head + b'["half a li\n')
+    with pytest.raises(InputError, match=r"table\.csv\.part, line 2: a trial was expected"):
+        compare(["c2b"], [PROBLEM], 100, 1, out=target)
+    journal.path.write_bytes(head[:9])  # killed while it wrote its very first line
+    assert len(compare(["c2b"], [PROBLEM], 100, 1, out=target).rows) == 1
+
+
+def test_what_cannot_run_leaves_no_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part, name, jobs in (("joblib", "table.csv", 2), ("pyarrow", "table.parquet", 1)):
+        with monkeypatch.context() as missing:
+            missing.setitem(sys.modules, part, None)
+            with pytest.raises(MissingExtraError, match=r"roundel\[sim\]"):
+                compare(["c2b"], [PROBLEM], 100, 1, out=tmp_path / name, jobs=jobs)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("backend", ["processes", "threads", "dask"])
+def test_results_come_back_before_all_are_done(backend: str) -> None:
+    """Else an interruption would cost everything that the journal has not seen."""
+    tasks = [(0.01,)] * 200 + [(-1,)]  # nobody sleeps for less than no time: the last one fails
+    with workers(2, backend) as map_tasks:
+        results = iter(map_tasks(time.sleep, tasks))
+        assert next(results) is None
+        with pytest.raises(ValueError, match="non-negative"):
+            list(results)
+
+
 def test_a_journal_of_other_settings_is_refused_and_kept(tmp_path: Path) -> None:
     target = tmp_path / "table.csv"
     journal = tmp_path / "table.csv.part"
@@ -178,6 +272,14 @@ def test_a_users_own_policy_travels_to_the_workers() -> None:
         ({"jobs": 0}, "jobs is 0"),
         ({"out": "nowhere/table.csv"}, "does not exist"),
         ({"out": "table.txt"}, "choose one of these endings"),
+        ({"out": "a\0.csv"}, "zero byte"),
+        ({"out": "a" * 300 + ".csv"}, "too long"),
+        ({"policies": "c2b"}, "are lists"),
+        ({"policies": [3]}, "policy is 3"),
+        ({"problems": PROBLEM}, "are lists"),
+        ({"problems": ["six_rankers"]}, "must be Preferences"),
+        ({"horizon": 10**18 + 1}, "at most"),
+        ({"rounds": "many"}, "rounds is 'many'"),
     ],
 )
 def test_bad_comparisons_are_refused_before_anything_runs(change, message) -> None:

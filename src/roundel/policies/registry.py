@@ -213,6 +213,16 @@ def find(name: str) -> Policy:
         raise PolicyError(f"there is no policy {name!r}: choose one of {', '.join(policies())}") from None
 
 
+def resolve(policy: str | Policy, parameters: Mapping[str, Any]) -> tuple[Policy, dict[str, Any]]:
+    """Return the policy and all its parameters; those given apart come before those in its text."""
+    named: Mapping[str, Any] = {}
+    if isinstance(policy, str):
+        policy, named = parse(policy)
+    if not isinstance(policy, Policy):
+        raise PolicyError(f"policy is {policy!r}: give its name, as in 'c2b-kl:defeat=majority', or a Policy")
+    return policy, policy.complete({**named, **parameters})
+
+
 def parse(text: str) -> tuple[Policy, dict[str, Any]]:
     """Read `name` or `name:parameter=value,...` into a policy and all its parameters."""
     name, colon, rest = text.partition(":")

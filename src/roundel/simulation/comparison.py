@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from roundel._check import file_to_write, need
 from roundel.errors import InputError, MissingExtraError
 from roundel.plan import Ints
 from roundel.simulation.trial import Curve, Trial
 from roundel.tally import Floats
 
 COLUMNS = ("problem", "policy", "horizon", "max_rounds", "seed", "repeat", "regret_kind", "t", "regret")
+ENDINGS = (".parquet", ".csv")
 FACTS = ("total_regret", "rounds", "batches", "duels", "duels_to_winner", "winner", "leader", "right")
 
 
@@ -88,24 +90,32 @@ class Comparison:
 
     def band(self, policy: str, problem: str, quantiles: tuple[float, float] = (0.1, 0.9)) -> Band:
         """Return the regret curve of one policy on one problem, over the repeats."""
-        trials = self.select(policy, problem).trials
-        if not trials:
+        rows = self.select(policy, problem).rows
+        if not rows:
             raise InputError(f"no trial of {policy!r} on {problem!r}: there are {self.policies} on {self.problems}")
+        if len({(row.trial.horizon, row.max_rounds, row.regret_kind, len(row.trial.curve.t)) for row in rows}) > 1:
+            raise InputError(
+                f"trials of {policy!r} on {problem!r} differ in horizon, rounds, regret or checkpoints: "
+                "one band shows repeats of one setting; select it first"
+            )
+        trials = [row.trial for row in rows]
         curves = np.array([trial.curve.regret for trial in trials])
         low, median, high = np.quantile(curves, (quantiles[0], 0.5, quantiles[1]), axis=0)
         return Band(trials[0].curve.t, curves.mean(axis=0), _error(curves), low, median, high)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return one row for each problem and policy: regret, rounds, and whether and when the winner was known."""
+        """Return one row for each setting that was repeated: regret, rounds, and whether the winner was known, when."""
         groups: dict[tuple[Any, ...], list[Trial]] = {}
-        for row in self.rows:
-            groups.setdefault((row.trial.problem, row.trial.policy, row.max_rounds), []).append(row.trial)
+        for trial, _, max_rounds, _, kind in self.rows:
+            setting = trial.problem, trial.policy, trial.horizon, max_rounds, kind
+            groups.setdefault(setting, []).append(trial)
         return [
             {
                 "problem": problem,
                 "policy": policy,
-                "horizon": trials[0].horizon,
+                "horizon": horizon,
                 "max_rounds": max_rounds,
+                "regret_kind": kind,
                 "repeats": len(trials),
                 "regret": float(np.mean(costs := np.array([t.regret for t in trials]))),
                 "error": float(_error(costs)),
@@ -113,10 +123,10 @@ class Comparison:
                 "rounds": float(np.mean([t.rounds for t in trials])),
                 "most_rounds": max(t.rounds for t in trials),
                 "known": sum(t.duels_to_winner is not None for t in trials) / len(trials),
-                "duels_to_winner": _median([t.duels_to_winner for t in trials], trials[0].horizon),
+                "duels_to_winner": _median([t.duels_to_winner for t in trials], horizon),
                 "right": sum(t.right for t in trials) / len(trials),
             }
-            for (problem, policy, max_rounds), trials in groups.items()
+            for (problem, policy, horizon, max_rounds, kind), trials in groups.items()
         ]
 
     def plot(self, path: str | os.PathLike[str]) -> None:
@@ -140,21 +150,15 @@ class Comparison:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tidy table, one row for each checkpoint of each trial, as .parquet or .csv; all or nothing."""
-        target = Path(path)
+        target = check_table_path(path)
         part = target.with_name(target.name + ".writing")
-        table = self._table()
-        if target.suffix == ".parquet":
-            arrow, parquet = _pyarrow()
-            parquet.write_table(arrow.table(table), part, compression="zstd")
-        elif target.suffix == ".csv":
-            with part.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(table)
-                columns = [["" if v is None else v for v in column] for column in table.values()]
-                writer.writerows(zip(*columns, strict=True))
-        else:
-            raise InputError(f"{target}: a comparison is saved as .parquet or .csv; choose one of these endings")
-        os.replace(part, target)
+        try:
+            _write(self._table(), part, target.suffix)
+            os.replace(part, target)
+        except OSError as error:
+            raise InputError(f"{target}: cannot write there ({error.strerror}); choose another file") from None
+        finally:
+            part.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
@@ -162,17 +166,24 @@ class Comparison:
         source = Path(path)
         if not source.is_file():
             raise InputError(f"{source}: there is no such file")
-        if source.suffix == ".parquet":
-            table = _pyarrow()[1].read_table(source).to_pydict()
-        elif source.suffix == ".csv":
-            table = _read_csv(source)
-        else:
-            raise InputError(f"{source}: a comparison is kept as .parquet or .csv")
+        if source.suffix not in ENDINGS:
+            raise InputError(f"{source}: a comparison is kept as {' or '.join(ENDINGS)}")
+        table = _read_csv(source) if source.suffix == ".csv" else _read_parquet(source)
         if missing := [name for name in COLUMNS + FACTS if name not in table]:
             raise InputError(f"{source}: the columns {', '.join(missing)} are missing; is it a saved comparison?")
-        keys = list(zip(*(table[name] for name in ("problem", "policy", "max_rounds", "repeat")), strict=True))
-        starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
-        return cls(tuple(_row(table, start, end) for start, end in zip(starts, [*starts[1:], len(keys)], strict=True)))
+        t = table["t"]
+        starts = [i for i in range(len(t)) if i == 0 or t[i] <= t[i - 1]]  # time ascends within a trial ...
+        keys = list(zip(*(table[name] for name in COLUMNS[:7]), strict=True))
+        starts = sorted({*starts, *(i for i in range(1, len(t)) if keys[i] != keys[i - 1])})  # ... of one setting
+        return cls(tuple(_row(table, start, end) for start, end in zip(starts, [*starts[1:], len(t)], strict=True)))
+
+
+def check_table_path(path: str | os.PathLike[str]) -> Path:
+    """Refuse a path that no table can be saved to."""
+    target = file_to_write(path, "a comparison", ENDINGS)
+    if target.suffix == ".parquet":
+        need(["pyarrow"], "a Parquet file", "sim")
+    return target
 
 
 def _row(table: dict[str, list[Any]], start: int, end: int) -> Row:
@@ -183,9 +194,30 @@ def _row(table: dict[str, list[Any]], start: int, end: int) -> Row:
     return Row(trial, one["repeat"], one["max_rounds"], one["seed"], one["regret_kind"])
 
 
+def _write(table: dict[str, list[Any]], path: Path, ending: str) -> None:
+    if ending == ".parquet":
+        arrow, parquet = _pyarrow()
+        parquet.write_table(arrow.table(table), path, compression="zstd")
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        columns = [["" if v is None else v for v in column] for column in table.values()]
+        writer.writerows(zip(*columns, strict=True))
+
+
+def _read_parquet(source: Path) -> dict[str, list[Any]]:
+    arrow, parquet = _pyarrow()
+    try:
+        table: dict[str, list[Any]] = parquet.read_table(source).to_pydict()
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"{source}: this is not a Parquet file ({error})") from None
+    return table
+
+
 def _read_csv(source: Path) -> dict[str, list[Any]]:
     text = {"problem", "policy", "regret_kind"}
-    with source.open(newline="", encoding="utf-8") as file:
+    with source.open(newline="", encoding="utf-8", errors="replace") as file:  # what is not UTF-8 is not a number
         reader = csv.DictReader(file)
         table: dict[str, list[Any]] = {name: [] for name in reader.fieldnames or ()}
         for line in reader:

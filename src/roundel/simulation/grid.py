@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,15 +14,17 @@ from numpy.random import SeedSequence
 
 from roundel._check import whole
 from roundel.errors import InputError, MissingExtraError, ScheduleWarning
-from roundel.policies.registry import Policy, parse
+from roundel.policies.registry import Policy, resolve
 from roundel.policies.schedule import warn_of_slow_growth
 from roundel.preferences import Preferences
+from roundel.run import MOST_DUELS
 from roundel.simulation.comparison import Comparison, Row
 from roundel.simulation.journal import Journal
 from roundel.simulation.regret import regret_table
-from roundel.simulation.trial import POINTS, Trial, simulate
+from roundel.simulation.trial import POINTS, Trial, preferences, simulate
 
 BACKENDS = ("processes", "threads", "ray", "dask")
+WAVE = 16  # tasks a worker
 TASK_SECONDS = 0.5  # about how long one task of a worker should take
 
 
@@ -71,11 +73,13 @@ def compare(
     file) every trial is kept as soon as it is done, and a comparison that was interrupted goes on where it
     stopped. `progress`: a bar on the terminal (default: if there is one).
     """
-    horizon = whole("horizon", horizon, least=1)
+    horizon = whole("horizon", horizon, least=1, most=MOST_DUELS)
     points = whole("points", points, least=2)
     rounds = None if rounds is None else whole("rounds", rounds, least=1)
-    chosen = [parse(p) if isinstance(p, str) else (p, p.complete({})) for p in policies]
-    fields = list(problems)
+    if isinstance(policies, (str, Policy)) or isinstance(problems, (str, Preferences)):
+        raise InputError("policies and problems are lists: write [policy] and [problem] for a single one")
+    chosen = [resolve(policy, {}) for policy in policies]
+    fields = [preferences(problem) for problem in problems]
     if not chosen or not fields:
         raise InputError("nothing to compare: give at least one policy and one problem")
     if rounds is not None and any(policy.kind == "batched" for policy, _ in chosen):
@@ -112,10 +116,12 @@ def run_cells(
         )
     for cell in cells:
         regret_table(cell.problem, cell.regret)  # refuses now what would fail in every worker
-    journal = Journal(Path(out), cells, seed) if out is not None else None
-    done: dict[tuple[Any, ...], Trial] = dict(journal.trials()) if journal else {}
-    tasks = list(_tasks(cells, repeats, done))
-    with progress_bar(len(cells) * repeats, progress) as advance, workers(jobs, backend) as map_tasks:
+    with ExitStack() as stack:
+        map_tasks = stack.enter_context(workers(jobs, backend))
+        journal = stack.enter_context(closing(Journal(Path(out), cells, seed))) if out is not None else None
+        done: dict[tuple[Any, ...], Trial] = dict(journal.trials()) if journal else {}
+        tasks = list(_tasks(cells, repeats, done))
+        advance = stack.enter_context(progress_bar(len(cells) * repeats, progress))
         if jobs != 1 and tasks:
             _compile_once(cells, map_tasks)
         advance(len(cells) * repeats - sum(len(task.repeats) for task in tasks))
@@ -125,16 +131,16 @@ def run_cells(
             if journal:
                 journal.append(finished)
             advance(len(finished))
-    table = Comparison(
-        tuple(
-            Row(done[*cell.key, repeat], repeat, cell.rounds, seed, cell.regret)
-            for cell in cells
-            for repeat in range(repeats)
+        table = Comparison(
+            tuple(
+                Row(done[*cell.key, repeat], repeat, cell.rounds, seed, cell.regret)
+                for cell in cells
+                for repeat in range(repeats)
+            )
         )
-    )
-    if journal:
-        table.save(journal.target)
-        journal.close()
+        if journal:
+            table.save(journal.target)
+            journal.finish()
     return table
 
 
@@ -213,13 +219,17 @@ def workers(jobs: int, backend: str = "processes") -> Iterator[Callable[..., Ite
             workers = jobs if jobs > 0 else joblib.cpu_count()
             client = Client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
     names = {"processes": "loky", "threads": "threading"}
-    # Only joblib's own backends hand results back one by one.
-    how = "generator_unordered" if backend in names else "list"
 
     def map_tasks(function: Callable[..., Any], tasks: list[tuple[Any, ...]]) -> Iterable[Any]:
-        parallel = joblib.Parallel(n_jobs=jobs, return_as=how, batch_size=1)
-        results: Iterable[Any] = parallel(joblib.delayed(function)(*task) for task in tasks)
-        return results
+        calls = [joblib.delayed(function)(*task) for task in tasks]
+        if backend != "ray":
+            yield from joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
+            return
+        # Ray's hands back nothing before all is done: several waves, so that an interruption costs one of them.
+        with joblib.Parallel(n_jobs=jobs, batch_size=1) as parallel:
+            size = WAVE * joblib.effective_n_jobs(jobs)
+            for start in range(0, len(calls), size):
+                yield from parallel(calls[start : start + size])
 
     try:
         with joblib.parallel_config(backend=names.get(backend, backend)):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from roundel.errors import InputError
+from roundel.simulation.comparison import check_table_path
 from roundel.simulation.trial import Curve, Trial
 
 if TYPE_CHECKING:
     from roundel.simulation.grid import Cell
-
-ENDINGS = (".parquet", ".csv")
 
 
 class Journal:
     """A line of JSON for each trial, beside the file `target` that the whole table will go to."""
 
     def __init__(self, target: Path, cells: Sequence[Cell], seed: int) -> None:
-        if target.suffix not in ENDINGS:
-            raise InputError(f"{target}: a comparison is kept as {' or '.join(ENDINGS)}; choose one of these endings")
-        if not target.parent.is_dir():
-            raise InputError(f"{target}: the folder {target.parent} does not exist; make it first")
-        self.target = target
+        self.target = check_table_path(target)
         self.path = target.with_name(target.name + ".part")
         # What must be the same for old trials to count; which policies and how many repeats may change.
         digests = {cell.problem.name: sha256(cell.problem.matrix.tobytes()).hexdigest()[:16] for cell in cells}
@@ -40,35 +35,50 @@ class Journal:
             "problems": digests,
             "settings": [list(s) for s in settings],
         }
-        self._lines = self._read()
         try:
-            self._file = self.path.open("a", encoding="utf-8")
+            self._file = self.path.open("a+b")
         except OSError as error:
             raise InputError(f"{self.path}: cannot write there ({error.strerror}); choose another file") from None
+        try:
+            self._lines = self._read()
+        except InputError:
+            self.close()
+            raise
         if not self._lines:
             self._write(self.head)
 
-    def _read(self) -> list[str]:
-        if not self.path.exists():
-            return []
-        text = self.path.read_text(encoding="utf-8")
-        whole_lines, _, torn = text.rpartition("\n")
-        if torn:  # the line that was being written when the last run was interrupted
-            os.truncate(self.path, len(text.encode()) - len(torn.encode()))
-        lines = whole_lines.splitlines()
-        if lines and json.loads(lines[0]) != self.head:
+    def _read(self) -> list[bytes]:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until the file is closed, or the process dies
+        except BlockingIOError:
             raise InputError(
-                f"{self.path} was begun with another seed, other problems or settings: finish that comparison, "
-                "choose another file, or delete it to start again"
+                f"{self.path}: this comparison is being run already; wait for it, or choose another file"
+            ) from None
+        self._file.seek(0)
+        data = self._file.read()
+        lines = data.splitlines(keepends=True)
+        head = _line(self.head)
+        if lines and not (head.startswith(lines[0]) if len(lines) == 1 else head == lines[0]):
+            raise InputError(
+                f"{self.path} was begun with another seed, other problems or settings, or is no journal at all: "
+                "finish that comparison, choose another file, or delete it to start again"
             )
+        if lines and not lines[-1].endswith(b"\n"):  # it was being written when the last run was interrupted
+            self._file.truncate(len(data) - len(lines.pop()))
         return lines
 
     def trials(self) -> Iterator[tuple[tuple[Any, ...], Trial]]:
         """Give the trials that an interrupted comparison left, by key."""
-        for line in self._lines[1:]:
-            key, facts = json.loads(line)
-            t, regret = (np.array(column) for column in facts["curve"])
-            yield tuple(key), Trial(**{**facts, "curve": Curve(t, regret)})
+        for number, line in enumerate(self._lines[1:], 2):
+            try:
+                key, facts = json.loads(line)
+                t, regret = (np.array(column) for column in facts["curve"])
+                trial = Trial(**{**facts, "curve": Curve(t, regret)})
+            except (ValueError, TypeError, KeyError):
+                raise InputError(
+                    f"{self.path}, line {number}: a trial was expected; delete the line to run it again"
+                ) from None
+            yield tuple(key), trial
 
     def append(self, finished: Mapping[tuple[Any, ...], Trial]) -> None:
         """Keep what is done, whatever happens next."""
@@ -76,10 +86,17 @@ class Journal:
             self._write([key, {**asdict(trial), "curve": [column.tolist() for column in trial.curve]}])
 
     def _write(self, row: Any) -> None:
-        self._file.write(json.dumps(row) + "\n")
+        self._file.write(_line(row))
         self._file.flush()
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """The table is saved: the journal has done its work."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file; what is in it stays for the next time, unless the journal is finished."""
         self._file.close()
-        self.path.unlink()
+
+
+def _line(row: Any) -> bytes:
+    return json.dumps(row).encode() + b"\n"

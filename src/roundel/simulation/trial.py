@@ -11,7 +11,7 @@ from numpy.random import Generator, SeedSequence
 from roundel._check import whole
 from roundel.errors import InputError
 from roundel.plan import Ints, Plan
-from roundel.policies.registry import Policy, parse
+from roundel.policies.registry import Policy, resolve
 from roundel.preferences import Preferences
 from roundel.rng import Stream
 from roundel.run import MOST_DUELS, Run
@@ -72,13 +72,10 @@ def simulate(
     log-spaced checkpoints of the curve, which is exact there: duels inside a round stand in round-robin order.
     `skip=False` makes sequential policies step through every self-duel instead of jumping.
     """
-    if isinstance(policy, str):
-        policy, named = parse(policy)
-        parameters = {**named, **parameters}
-    parameters = policy.complete(parameters)
-    if not isinstance(problem, Preferences):
-        raise InputError(f"problem is {problem!r}: it must be Preferences; see load_problem")
+    policy, parameters = resolve(policy, parameters)
+    problem = preferences(problem)
     horizon = whole("horizon", horizon, least=1, most=MOST_DUELS)
+    rounds = None if rounds is None else whole("rounds", rounds, least=1)
     times = checkpoints(horizon, whole("points", points, least=2))
     costs = regret_table(problem, regret)
     for_world, for_policy = _split(seed)
@@ -93,6 +90,13 @@ def simulate(
         right=facts["leader"] in best_arms(problem, regret),
         **facts,
     )
+
+
+def preferences(problem: Any) -> Preferences:
+    """Return `problem` if it is what verdicts can be drawn from."""
+    if not isinstance(problem, Preferences):
+        raise InputError(f"problem is {problem!r}: it must be Preferences; see load_problem")
+    return problem
 
 
 def _split(seed: int | SeedSequence) -> tuple[SeedSequence, int]:
