@@ -15,6 +15,7 @@ from roundel.tally import Tally
 if TYPE_CHECKING:
     from roundel.datasets import load_problem, problems
     from roundel.simulation import Comparison, Trial, compare, simulate
+    from roundel.tournament import Tournament
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "RoundelError",
     "Run",
     "Tally",
+    "Tournament",
     "Trial",
     "__version__",
     "batched",
@@ -38,6 +40,7 @@ __all__ = [
 
 _LATER = {
     "Comparison": "simulation",
+    "Tournament": "tournament",
     "Trial": "simulation",
     "compare": "simulation",
     "load_problem": "datasets",

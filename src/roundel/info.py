@@ -6,15 +6,24 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 import roundel
+from roundel.tournament.sqlite_library import sqlite_library
 
 PARTS = {
     "numpy": "arrays",
     "typer": "command line",
     "rich": "tables and progress",
-    "numba": "compiled kernels: extra 'fast'",
+    "pyyaml": "options and contexts as YAML",
+    "numba": "compiled simulations: extra 'fast'",
     "joblib": "many runs on several cores: extra 'sim'",
     "pyarrow": "tables as Parquet: extra 'sim'",
     "matplotlib": "figures: extra 'plot'",
+    "pysqlite3": "a SQLite of its own: extra 'sqlite'",
+    "psycopg": "stores in PostgreSQL: extra 'postgres'",
+    "duckdb": "click logs: extra 'clicks'",
+    "openai": "language models as judges: extra 'model'",
+    "fastapi": "voting page, dashboard and API: extra 'web'",
+    "ray": "comparisons on a Ray cluster: extra 'ray'",
+    "distributed": "comparisons on a Dask cluster: extra 'dask'",
 }
 
 
@@ -30,4 +39,7 @@ def describe() -> list[dict[str, str | None]]:
         except PackageNotFoundError:
             found = None
         rows.append({"part": part, "version": found, "use": use})
+    library = sqlite_library()
+    version_text = ".".join(map(str, library.version))
+    rows.append({"part": "sqlite", "version": version_text, "use": f"stores: {library.describe()}"})
     return rows

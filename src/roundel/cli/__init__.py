@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 
-from roundel.cli import about, judging, research, tournament
+from roundel.cli import about, research, tournament
 from roundel.errors import RoundelError
 
 app = typer.Typer(
@@ -18,20 +19,25 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (about, judging, research, tournament):
+for family in (tournament, research, about):
     family.register(app)
 
 
 def main() -> None:
     """Run the command line; exit status 0 done, 1 a clear error, 2 usage."""
+    warnings.formatwarning = lambda message, *_, **__: f"roundel: {message}\n"  # no path, no line of code
     try:
         app()
     except RoundelError as error:
         typer.echo(f"roundel: {error}", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("roundel: interrupted", err=True)
-        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone (as in `| head`): not an error worth a word
         sys.exit(0)
+    except OSError as error:  # a full disk, a file that may not be written
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"roundel: {where}{error.strerror or error}", err=True)
+        sys.exit(1)
+    except MemoryError as error:
+        typer.echo(f"roundel: not enough memory: {error}", err=True)
+        sys.exit(1)
