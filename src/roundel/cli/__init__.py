@@ -7,7 +7,7 @@ import warnings
 
 import typer
 
-from roundel.cli import about, judging, research, tournament
+from roundel.cli import about, judging, research, serve, tournament
 from roundel.errors import RoundelError
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (tournament, judging, research, about):
+for family in (tournament, judging, serve, research, about):
     family.register(app)
 
 
