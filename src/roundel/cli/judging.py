@@ -145,7 +145,7 @@ def replay(
     horizon: Annotated[int | None, typer.Option(metavar="T", help="Default: the number of votes in the log.")] = None,
     rounds: Annotated[int | None, typer.Option(metavar="B", help="Rounds to take; default: ln T.")] = None,
     repeats: Annotated[int, typer.Option(metavar="R", help="Replays.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="S")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of the votes drawn and the policy; default: 0.")] = 0,
     top: Annotated[int | None, typer.Option(metavar="K", help="Keep the options that were seen most.")] = None,
     first: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the first option.")] = "",
     second: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the second.")] = "",

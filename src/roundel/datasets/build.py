@@ -70,6 +70,7 @@ BALLOTS = {
     "irish_dublin": Ballots("00001-00000001.soi", 12, 8, "last"),
 }
 
+#: The problems that `build` makes.
 BUILDABLE = (*ABOUT_BUILT, *BALLOTS)
 
 

@@ -109,8 +109,8 @@ def count_log(
 ) -> dict[str, dict[tuple[str, str, str], int]]:
     """Count the verdicts in Parquet, CSV or JSON Lines files: file -> (first, second, verdict) -> how often.
 
-    `pattern`: paths with * and **, or addresses that DuckDB reads (s3://, https://). Rows with `time` from `since` on
-    and before `until` count. The memory is bounded by `memory`; what does not fit goes to temporary files.
+    `pattern`: paths with `*` and `**`, or addresses that DuckDB reads (s3://, https://). Rows with `time` from `since`
+    on and before `until` count. The memory is bounded by `memory`; what does not fit goes to temporary files.
     """
     try:
         import duckdb

@@ -17,8 +17,7 @@ from roundel.errors import DataError, ScheduleWarning
 from roundel.plan import Ints
 from roundel.run import Run
 from roundel.tally import Tally
-
-DEFAULT_POLICY = "c2b-kl:defeat=majority,fallback=true"
+from roundel.tournament.spec import DEFAULT_POLICY
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,71 @@
+"""The documentation builds without a warning, and nothing that people can call is missing from it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import roundel
+from roundel import datasets, errors, judges, simulation, tournament
+from roundel.cli import app
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    code = [sys.executable, "-m", "sphinx", "-W", "-q", "-d", str(folder / "cache"), str(DOCS), str(folder / "html")]
+    done = subprocess.run(code, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+def commands(command: object, path: str) -> Iterator[tuple[str, list[str]]]:
+    """Every command, with what its options are called."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield path, [option for parameter in command.params for option in parameter.opts if option.startswith("-")]
+        return
+    for name, inner in below.items():
+        yield from commands(inner, f"{path} {name}")
+
+
+def test_every_command_and_option_is_documented(built: Path) -> None:
+    page = unescape((built / "commands.html").read_text())
+    sections = {part.partition("<")[0]: part for part in page.split("<h2>")[1:]}
+    for name, options in commands(get_command(app), "roundel"):
+        assert name in sections
+        assert [option for option in options if option not in sections[name]] == []
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    def silent(command: object) -> Iterator[str]:
+        for inner in getattr(command, "commands", {}).values():
+            if not inner.help:
+                yield inner.name
+            yield from (f"{inner.name} {p.name}" for p in inner.params if not p.help)
+            yield from silent(inner)
+
+    assert list(silent(get_command(app))) == []
+
+
+def test_every_policy_is_documented(built: Path) -> None:
+    page = unescape((built / "policies.html").read_text())
+    assert [name for name in roundel.policies() if f"<h3>{name}<" not in page] == []
+
+
+@pytest.mark.parametrize(
+    "module", [roundel, datasets, errors, judges, simulation, tournament], ids=lambda m: m.__name__
+)
+def test_every_public_name_is_documented(built: Path, module: object) -> None:
+    page = (built / "reference.html").read_text()
+    names = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if isinstance(v, type)]
+    anchors = {part.partition('"')[0].rpartition(".")[2] for part in page.split(' id="roundel.')[1:]}
+    assert [name for name in names if not name.startswith("__") and name not in anchors] == []
