@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from roundel._jit import wrapping
 from roundel.policies import registry
+from roundel.policies.sequential._family import FOREVER
 from roundel.rng import Stream
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ class Steps:
         self._learn(self.state, i, j, points)
 
     def idle(self, t: int) -> int:
-        return int(self.kernels.idle(self.state, t))
+        return FOREVER if self.remaining() == 1 else int(self.kernels.idle(self.state, t))
 
     def remaining(self) -> int:
         return int(self.kernels.remaining(self.state))

@@ -78,7 +78,9 @@ def _drive(
             regret += cost[i, j]
             duels += 1
         else:
-            last = min(idle(state, t), horizon) if skip else t
+            last = t
+            if skip:
+                last = min(idle(state, t), horizon) if alone < 0 else horizon  # an arm that is left alone stays
             while mark < marks and checkpoints[mark] < last:
                 part = checkpoints[mark] - t + 1
                 curve[mark] = regret + _selfduel_regret(selfduels, cost, i, part)

@@ -14,7 +14,8 @@ if it needs one. A policy that is sure for a while says so by
 which promises that `choose` would give the same self-duel at every time up to `last`, drawing no random number
 and leaving the state as it is. The caller may then go on at last + 1, as if it had asked each time.
 
-A policy that eliminates has `remaining(state)`, the number of arms in play, and `active(state)`, which arms.
+A policy that eliminates has `remaining(state)`, the number of arms in play, and `active(state)`, which arms. An arm
+that is left alone duels itself to the end: the caller need not ask again.
 """
 
 from __future__ import annotations
@@ -140,10 +141,10 @@ def _player(kernels: Kernels) -> registry.Planner:
             t += 1
             i, j = (int(arm) for arm in choose(state, t, rng.state))
             if i == j:
-                last = min(int(idle(state, t)), horizon)
-                if remaining(state) != 1:  # the arm that is left has won: nothing more needs to be played
+                if remaining(state) != 1:  # an arm that is left alone has won: nothing more needs to be played
+                    last = min(int(idle(state, t)), horizon)
                     arms.idle += last - t + 1
-                t = last
+                    t = last
             else:
                 result = yield Plan([i], [j], [1])
                 while not result.played[0]:  # nothing was learned and nothing was spent: the same duel again

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from roundel._jit import kernel
 from roundel.errors import PolicyError
-from roundel.policies.sequential._family import FOREVER, Floats, Ints, sequential
+from roundel.policies.sequential._family import Floats, Ints, sequential
 from roundel.rng import State as Random
 from roundel.rng import below
 
@@ -127,12 +127,6 @@ def learn(state: State, i: int, j: int, points: int) -> None:
 
 
 @kernel
-def idle(state: State, t: int) -> int:
-    """Say that the last arm stays."""
-    return FOREVER if state.memory[LEFT] == 1 else t
-
-
-@kernel
 def remaining(state: State) -> int:
     """Return how many arms are active."""
     return int(state.memory[LEFT])
@@ -149,7 +143,6 @@ def active(state: State) -> NDArray[np.bool_]:
     assumption="Borda",
     choose=choose,
     learn=learn,
-    idle=idle,
     remaining=remaining,
     active=active,
 )

@@ -148,12 +148,6 @@ def _remove(state: State, place: int) -> None:
 
 
 @kernel
-def idle(state: State, t: int) -> int:
-    """Return whether one arm is left, which then plays itself for ever."""
-    return FOREVER if state.memory[SIZE] == 1 else t
-
-
-@kernel
 def remaining(state: State) -> int:
     """Return how many arms are in play."""
     return int(state.memory[SIZE])
@@ -170,7 +164,6 @@ def active(state: State) -> NDArray[np.bool_]:
     assumption="SST+STI",
     choose=choose,
     learn=learn,
-    idle=idle,
     remaining=remaining,
     active=active,
 )

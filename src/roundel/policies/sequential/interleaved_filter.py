@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roundel._jit import kernel
-from roundel.policies.sequential._family import FOREVER, Ints, sequential
+from roundel.policies.sequential._family import Ints, sequential
 from roundel.policies.sequential._field import mask, strike
 from roundel.rng import State as Random
 from roundel.rng import below
@@ -84,12 +84,6 @@ def _filter(state: State, radius: float) -> None:
 
 
 @kernel
-def idle(state: State, t: int) -> int:
-    """Return whether the incumbent is alone; it then plays itself for ever."""
-    return FOREVER if state.memory[SIZE] == 0 else t
-
-
-@kernel
 def remaining(state: State) -> int:
     """Return how many arms are in play."""
     return int(state.memory[SIZE]) + 1
@@ -108,7 +102,6 @@ def active(state: State) -> NDArray[np.bool_]:
     assumption="SST+STI",
     choose=choose,
     learn=learn,
-    idle=idle,
     remaining=remaining,
     active=active,
 )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roundel._jit import kernel
-from roundel.policies.sequential._family import FOREVER, sequential
+from roundel.policies.sequential._family import sequential
 from roundel.policies.sequential._merging import (
     ALIVE,
     STEPS,
@@ -62,12 +62,6 @@ def learn(state: State, i: int, j: int, points: int) -> None:
 
 
 @kernel
-def idle(state: State, t: int) -> int:
-    """Say that the last arm stays."""
-    return FOREVER if state.groups.memory[ALIVE] == 1 else t
-
-
-@kernel
 def remaining(state: State) -> int:
     """Return how many arms are in play."""
     return int(state.groups.memory[ALIVE])
@@ -84,7 +78,6 @@ def active(state: State) -> NDArray[np.bool_]:
     assumption="Condorcet",
     choose=choose,
     learn=learn,
-    idle=idle,
     remaining=remaining,
     active=active,
 )

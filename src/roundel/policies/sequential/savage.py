@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from roundel._jit import kernel
 from roundel.errors import PolicyError
-from roundel.policies.sequential._family import FOREVER, Floats, Ints, sequential
+from roundel.policies.sequential._family import Floats, Ints, sequential
 from roundel.policies.sequential._field import mask, strike
 from roundel.rng import State as Random
 
@@ -68,12 +68,6 @@ def learn(state: State, i: int, j: int, points: int) -> None:
 
 
 @kernel
-def idle(state: State, t: int) -> int:
-    """Return whether one arm is left, which then plays itself for ever."""
-    return FOREVER if state.memory[SIZE] == 1 else t
-
-
-@kernel
 def remaining(state: State) -> int:
     """Return how many arms are in play."""
     return int(state.memory[SIZE])
@@ -90,7 +84,6 @@ def active(state: State) -> NDArray[np.bool_]:
     assumption="Condorcet",
     choose=choose,
     learn=learn,
-    idle=idle,
     remaining=remaining,
     active=active,
 )
