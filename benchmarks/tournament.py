@@ -2,7 +2,7 @@
 
 Aims (2 cores): embedded 1,000 pairs a second by 1 process and 500 by 16, at least 10 times Optuna's; a round of a
 million duels planned and stored in 10 s; leasing from it as fast as from a thousand; 100,000 duels verified in 5 s.
-`python benchmarks/tournament.py [--seconds S] [--postgres URL]`
+`python benchmarks/tournament.py [--seconds S]`
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -22,6 +23,9 @@ from typing import Any
 from table import report
 
 from roundel.tournament import Tournament, Writer
+
+sys.path.append(str(Path(__file__).parents[1] / "tools"))
+from own_postgres import Server, own_server
 
 Turn = Callable[[], None]
 
@@ -130,21 +134,22 @@ def server(where: str, name: str, clients: int, seconds: float) -> dict[str, Any
     return summary(found, seconds)
 
 
-def speeds(folder: Path, seconds: float, postgres: str | None) -> list[dict[str, Any]]:
+def speeds(folder: Path, seconds: float, postgres: Server) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     sqlite = str(folder / "ours.db")
-    places = [("SQLite", sqlite, lambda n: f"sqlite:///{folder}/optuna{n}.db")]
-    if postgres:
-        at = postgres.replace("postgresql://", "postgresql+psycopg://")
-        places.append(("PostgreSQL", postgres, lambda n: at))
-    for database, where, theirs in places:
+    theirs = postgres.fresh().replace("postgresql://", "postgresql+psycopg://")
+    places = [
+        ("SQLite", sqlite, lambda n: f"sqlite:///{folder}/optuna{n}.db"),
+        ("PostgreSQL", postgres.fresh(), lambda n: theirs),
+    ]
+    for database, where, yard in places:
         for workers in (1, 4, 16):
             name = f"race {workers}"
             big(where, name)
             mine = race(workers, seconds, lambda where=where, name=name: ours(where, name))
             rows.append({"what": f"roundel, {database}", "workers": workers, **mine})
             if database == "SQLite" or workers == 1:
-                found = yardstick(theirs(workers), workers, seconds)
+                found = yardstick(yard(workers), workers, seconds)
                 rows.append({"what": f"Optuna, {database}", "workers": workers, **found})
             if database == "SQLite":
                 found = yardstick(str(folder / f"optuna{workers}.log"), workers, seconds)
@@ -227,7 +232,6 @@ def care(folder: Path) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0)
-    parser.add_argument("--postgres", help="URL of an empty database")
     parser.add_argument("--only", choices=("speeds", "sizes", "care"))
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -238,7 +242,8 @@ def main() -> None:
             report("tournament-care", "Checking and recovering", care(folder))
         if chosen.only in (None, "speeds"):
             title = "Lease and verdict, pairs a second"
-            report("tournament-speeds", title, speeds(folder, chosen.seconds, chosen.postgres))
+            with own_server() as postgres:
+                report("tournament-speeds", title, speeds(folder, chosen.seconds, postgres))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
-"""What all tests share: the raw data beside the repository, and hypothesis profiles."""
+"""What all tests share: the raw data beside the repository, places for stores, and hypothesis profiles."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from own_postgres import Server, own_server
 
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
@@ -26,18 +27,20 @@ def shared_data() -> Path:
     return folder
 
 
-def _share(name: str) -> None:
-    """Make tests/<name>.py importable as `name` from every test, whatever the import mode."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A private PostgreSQL server."""
+    with own_server() as running:
+        yield running
 
 
-for _helper in ("instances", "playing", "sampling", "stepping"):
-    _share(_helper)
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The place of an empty store: once a path, once a URL."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    url: str = request.getfixturevalue("server").fresh()
+    return url
 
 
 @pytest.fixture(scope="session")

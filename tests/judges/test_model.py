@@ -15,8 +15,8 @@ from typing import Any
 
 import httpx2
 import pytest
-from fake_model import Call, FakeModel, Reply, serving, shorter
 
+from fake_model import Call, FakeModel, Reply, serving, shorter
 from roundel.errors import JudgeError
 from roundel.judges import ModelSettings, judge_by_model
 from roundel.judges.answers import StopJudging

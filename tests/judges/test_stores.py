@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from fake_model import Reply, serving, shorter
-
 from roundel.judges import ModelSettings, export_manifest, import_verdicts, judge_by_model, judge_with, tell_log
 from roundel.judges.records import field_of, unfinished
 from roundel.report import report_html

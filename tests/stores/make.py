@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parent / "tournament"))
+sys.path[:0] = [str(FOLDER.parent / "tournament"), str(FOLDER.parent / "helpers")]
 
 import roundel  # noqa: E402
 
 
 def main() -> None:
-    import campaign
     from test_verify import everything
+
+    import campaign
 
     class Clock:
         now = 1_000_000.0

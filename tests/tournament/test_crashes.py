@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign import acknowledged, forked, play, story
 
+import campaign
+from campaign import acknowledged, forked, play, story
 from roundel.errors import StoreError, VerifyError
 from roundel.tournament import Tournament, open_store
 from roundel.tournament.sqlite import SqliteStore
@@ -121,8 +122,8 @@ def test_the_check_of_acknowledgements_sees_a_lost_one(where: str, clock: Any) -
 # faults inside system calls ---------------------------------------------------------------------------------
 
 WORKER = """
-import json, sys
-sys.path.insert(0, sys.argv[2])
+import json, os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[2]))
 from campaign import verdict
 from roundel.errors import StoreError
 from roundel.tournament import Tournament
@@ -152,7 +153,7 @@ def under_strace(where: str, *options: str, weak: bool = False) -> tuple[int, li
 
     if shutil.which("strace") is None:
         pytest.fail("strace is missing: run tools/system_packages.sh")
-    worker = [sys.executable, "-c", WORKER, where, str(Path(__file__).parent), *(["weak"] if weak else [])]
+    worker = [sys.executable, "-c", WORKER, where, campaign.__file__, *(["weak"] if weak else [])]
     done = subprocess.run(["strace", "-f", "-qq", *options, *worker], capture_output=True, text=True, timeout=120)
     if "PTRACE_TRACEME" in done.stderr or ("ptrace" in done.stderr and "Operation not permitted" in done.stderr):
         pytest.skip("this system does not allow tracing: faults cannot be injected")

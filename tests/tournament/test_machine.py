@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign import acknowledged
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from campaign import acknowledged
 from roundel.errors import ConflictError, InputError, LeaseError, VerdictError
 from roundel.tournament import Duel, Store, Tournament, open_store
 

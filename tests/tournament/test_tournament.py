@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign import NAMES, SETTINGS, play, story, verdict
 
+from campaign import NAMES, SETTINGS, play, story, verdict
 from roundel.errors import ConflictError, InputError, LeaseError, RoundelError, SpecError, StoreError, VerdictError
 from roundel.tournament import Tournament, open_store, rounds
 

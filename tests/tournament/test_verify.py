@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign import NAMES, SETTINGS, play, story, verdict
 
+from campaign import NAMES, SETTINGS, play, story, verdict
 from roundel.errors import RoundelError, StoreError, VerifyError
 from roundel.tournament import Tournament, open_store
 from roundel.tournament.certificate import certificate_text, parse_certificate, read_certificate, verify_certificate

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign import acknowledged, forked, play, story, verdict
 
+from campaign import acknowledged, forked, play, story, verdict
 from roundel.errors import StoreError, VerdictError
 from roundel.tournament import Tournament, Writer
 

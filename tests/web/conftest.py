@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import serving
 from roundel.tournament import Tournament
-
-
-def _share(name: str, place: str = ".") -> Any:
-    """Make <name>.py of a folder importable as `name` from the tests here, whatever the import mode."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / place / f"{name.rpartition(' ')[2]}.py")
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-serving = _share("serving")
-server = _share("tournament conftest", "../tournament").server  # a PostgreSQL of the tests' own
-
-_share("fake_model", "../judges")
 
 FLAGS = [
     "--headless",

@@ -14,12 +14,12 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import OWNER, Served, counted
 
 from roundel.errors import AccessError, ConflictError, InputError, LeaseError
 from roundel.tournament import Tournament
 from roundel.tournament.certificate import verify_certificate
 from roundel.web import Client
+from serving import OWNER, Served, counted
 
 Serve = Callable[..., Any]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from serving import OWNER, Served, counted
 
 from roundel.web.content import show
+from serving import OWNER, Served, counted
 
 Serve = Callable[..., Any]
 

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fake_model
 import httpx
-from serving import OWNER, SAME, Process
 
+import fake_model
 from roundel.judges import ModelSettings, judge_by_command, judge_by_model
 from roundel.tournament import Tournament
 from roundel.tournament.certificate import verify_certificate
 from roundel.web import Client
+from serving import OWNER, SAME, Process
 
 PROGRAM = """
 import json, sys

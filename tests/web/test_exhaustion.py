@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import OWNER, Served
 
 from roundel.web import server
 from roundel.web.shield import Buckets, Message, Shield
+from serving import OWNER, Served
 
 Serve = Callable[..., Any]
 AUTH = {"Authorization": f"Bearer {OWNER}"}

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving import Voter
 
 from roundel.tally import Tally
 from roundel.web.insight import cells, judge_rows
+from serving import Voter
 
 NAMES = ("a", "b", "c")
 

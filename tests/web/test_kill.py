@@ -15,12 +15,12 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import OWNER, SAME, Process, counted
 
 from roundel.errors import AccessError
 from roundel.tournament import Tournament
 from roundel.web import Client
 from roundel.web.keys import Keys
+from serving import OWNER, SAME, Process, counted
 
 Make = Callable[..., Path]
 

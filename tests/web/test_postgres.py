@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from serving import OWNER, Served, counted
 
 from roundel.errors import ConflictError
 from roundel.tournament import Tournament
+from serving import OWNER, Served, counted
 
 
 def test_voters_and_programs_finish_a_tournament_in_postgres(server: Any) -> None:

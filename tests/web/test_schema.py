@@ -19,12 +19,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
     unsupported_method,
 )
-from serving import NO_LIMIT, OWNER, SECRET
 
 from roundel.tournament import Tournament
 from roundel.web.app import create_app
 from roundel.web.keys import Keys
 from roundel.web.shield import Shield
+from serving import NO_LIMIT, OWNER, SECRET
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, unsupported_method, ignored_auth]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import OWNER, Voter, counted
 
 from roundel.tournament import Tournament
+from serving import OWNER, Voter, counted
 
 Serve = Callable[..., Any]
 
