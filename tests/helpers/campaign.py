@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import select
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -61,8 +62,13 @@ def _say(into: int, value: Any) -> None:
     os.write(into, (json.dumps(value) + "\n").encode())
 
 
-def forked(*tasks: Callable[[Callable[[Any], None]], None]) -> list[tuple[int, list[Any]]]:
+def forked(
+    *tasks: Callable[[Callable[[Any], None]], None], meanwhile: Callable[[], None] | None = None
+) -> list[tuple[int, list[Any]]]:
     """Run each task in a child process of its own, at once; a task says what it did by the function it gets.
+
+    `meanwhile` runs beside them in a thread of this process. It starts when the last child has been forked: a program
+    that was started during a fork would wait for that child, which inherits the pipe by which it says that it runs.
 
     Returns for each its exit status (minus the signal that killed it) and what it said, whole lines only: what a
     child that was killed had acknowledged.
@@ -85,6 +91,8 @@ def forked(*tasks: Callable[[Callable[[Any], None]], None]) -> list[tuple[int, l
                 os._exit(status)
         os.close(into)
         children.append((child, out))
+    beside = threading.Thread(target=meanwhile)
+    beside.start()
     # All pipes are read together: a full one would stop its child.
     said = {out: b"" for _, out in children}
     left = set(said)
@@ -99,6 +107,7 @@ def forked(*tasks: Callable[[Callable[[Any], None]], None]) -> list[tuple[int, l
         os.close(out)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         found.append((status, [json.loads(line) for line in said[out].split(b"\n")[:-1]]))
+    beside.join()
     return found
 
 

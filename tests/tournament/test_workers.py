@@ -118,13 +118,11 @@ def test_a_server_restarts_in_the_middle(server: Any, tmp_path: Path) -> None:
             time.sleep(30)
 
     def restart() -> None:
+        time.sleep(0.5)
         server.stop("immediate")
         server.start()
 
-    starter = threading.Timer(1.0, restart)
-    starter.start()
-    found = forked(*[lambda say, d=n < 4: worker(say, d) for n in range(16)])
-    starter.join()
+    found = forked(*[lambda say, d=n < 4: worker(say, d) for n in range(16)], meanwhile=restart)
     assert [status for status, _ in found] == [-signal.SIGKILL] * 4 + [0] * 12
     said = [one for _, receipts in found for one in receipts]
     assert any(isinstance(one, str) and "repeat it" in one for one in said), "the restart was noticed"
