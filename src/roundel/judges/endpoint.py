@@ -115,7 +115,7 @@ class OpenAIChat:
             import httpx2
             import openai
         except ImportError:
-            raise MissingExtraError("a language model as judge", "llm") from None
+            raise MissingExtraError("a language model as judge", "model") from None
         self.model = model
         self.endpoint = check_endpoint(endpoint)
         self.redact = Redactor(key)

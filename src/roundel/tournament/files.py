@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from roundel.errors import MissingExtraError, SpecError
+from roundel.errors import SpecError
 from roundel.tournament.spec import KINDS
 from roundel.tournament.texts import check_text
 
@@ -95,10 +95,8 @@ def _json_lines(text: str, place: Path) -> Any:
 
 
 def _yaml(text: str, place: Path) -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtraError("reading YAML", "yaml") from None
+    import yaml
+
     check_text(str(place), text, SpecError, longest=MOST_BYTES)
     try:
         value = yaml.load(text, Loader=_strict_loader(yaml))
