@@ -91,6 +91,26 @@ def test_closing_and_ending(store: str) -> None:
     assert json.loads(roundel("close", store, "cup", "--end", "--json")[0])["outcome"] == "undecided"
 
 
+def test_a_name_and_a_noted_head_are_looked_for_in_every_kind_of_file(store: str, tmp_path: Path) -> None:
+    judged = judge(roundel("lease", store, "cup", "--limit", "100")[0])
+    roundel("tell", store, "cup", given=judged)
+    head = json.loads(roundel("status", store, "cup", "--json")[0])["head"]
+    whole, proof = str(tmp_path / "all.jsonl"), str(tmp_path / "proof.json")
+    roundel("export", store, "cup", "--out", whole)
+    roundel("certificate", store, "cup", "--out", proof)
+    assert f"{whole}: verified" in roundel("verify", whole, "cup", "--expect", head)[0]
+    assert "verified" in roundel("verify", proof, "cup")[0]
+    for arguments, message in (
+        ((whole, "mug"), f"{whole} has no tournament 'mug'"),
+        ((whole, "--expect", "5:abc"), "delivery 5 is not the one whose head was noted"),
+        ((whole, "--expect", "99:abc"), "rows were lost"),
+        ((proof, "mug"), "is the certificate of 'cup', not of 'mug'"),
+        ((proof, "--expect", head), "in a store or an export"),
+    ):
+        out, err = roundel("verify", *arguments, status=1)
+        assert (out, message in err) == ("", True), err
+
+
 def test_errors_name_what_is_wrong(store: str, tmp_path: Path) -> None:
     for arguments, message in (
         (("status", str(tmp_path / "none.db")), "there is no store"),

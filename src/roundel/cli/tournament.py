@@ -15,7 +15,7 @@ import typer
 
 from roundel.cli.judging import tell_log_or_counts
 from roundel.cli.output import AsJson, print_json, print_table
-from roundel.errors import InputError, RoundelError
+from roundel.errors import InputError, RoundelError, VerifyError
 
 if TYPE_CHECKING:
     from roundel.tournament import Status, Tournament
@@ -212,7 +212,7 @@ def verify(
 
 
 def _verify(what: str, name: str | None, expect: str | None) -> Report:
-    from roundel.tournament.certificate import verify_certificate
+    from roundel.tournament.certificate import read_certificate, verify_certificate
     from roundel.tournament.store import open_store
     from roundel.tournament.transfer import import_lines
     from roundel.tournament.verify import verify_store
@@ -228,13 +228,17 @@ def _verify(what: str, name: str | None, expect: str | None) -> Report:
         return verify_store(what, name, expect)
     if b'"is":"tournament"' in start:
         with tempfile.TemporaryDirectory() as folder, open_store(Path(folder, "copy.db"), create=True) as store:
+            store.url = what  # what people gave, not the copy, is what reports and errors speak of
             with open(what, encoding="utf-8", errors="strict", newline="\n") as lines:
                 report = import_lines(store, _decoded(lines, what))
-            report.subject = what
-            return report
+            return report if name is None and expect is None else verify_store(store, name, expect)
     if expect is not None:
-        raise InputError("a noted head is looked for in a store: a certificate holds the rounds only")
-    return verify_certificate(what)
+        raise InputError("a noted head is looked for in a store or an export: a certificate holds the rounds only")
+    report = verify_certificate(what)
+    held = read_certificate(what)["spec"]["name"]
+    if name is not None and name != held:
+        raise VerifyError(f"{what} is the certificate of {held!r}, not of {name!r}: give the other file, or no name")
+    return report
 
 
 def export(store: STORE, name: NAME, out: OUT = None) -> None:
