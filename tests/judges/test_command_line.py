@@ -82,6 +82,22 @@ def test_a_model_without_a_key_or_with_bad_prices(tmp_path: Path, monkeypatch: p
     assert "needs prices" in str(runner.invoke(app, [*line, "--cap", "1"]).exception)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["verdicts.jsonl", "--log", "clicks.csv"], "FILE is 'verdicts.jsonl'"),
+        (["verdicts.jsonl", "--counts", "counts.csv"], "FILE is 'verdicts.jsonl'"),
+        (["--counts", "counts.csv", "--columns", "first=a"], "--columns is 'first=a'"),
+        (["--since", "2026-01-01"], "give --log with it"),
+        (["--until", "2026-01-01"], "give --log with it"),
+    ],
+)
+def test_what_tell_would_pass_over_is_refused(tmp_path: Path, line: list[str], message: str) -> None:
+    done = runner.invoke(app, ["tell", new(tmp_path), "a tone/1", *line], input="")
+    assert isinstance(done.exception, InputError)
+    assert message in str(done.exception)
+
+
 def test_sigterm_ends_a_session_cleanly(tmp_path: Path) -> None:
     store = new(tmp_path)
     script = tmp_path / "slow.py"

@@ -143,7 +143,7 @@ def replay(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A log of battles: CSV, JSON Lines or Parquet.")],
     policy: Annotated[str | None, typer.Option(metavar="P", help="Default: that of `roundel new`.")] = None,
     horizon: Annotated[int | None, typer.Option(metavar="T", help="Default: the number of votes in the log.")] = None,
-    rounds: Annotated[int | None, typer.Option(metavar="B", help="Rounds to take; default: ln T.")] = None,
+    rounds: Annotated[int | None, typer.Option(metavar="B", help="Most rounds to take; default: floor(ln T).")] = None,
     repeats: Annotated[int, typer.Option(metavar="R", help="Replays.")] = 100,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the votes drawn and the policy; default: 0.")] = 0,
     top: Annotated[int | None, typer.Option(metavar="K", help="Keep the options that were seen most.")] = None,

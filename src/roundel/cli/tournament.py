@@ -47,8 +47,10 @@ def new(
     policy: Annotated[
         str | None, typer.Option(metavar="P", help="Default: c2b-kl:defeat=majority,fallback=true.")
     ] = None,
-    horizon: Annotated[int | None, typer.Option(metavar="T", help="Duels to spend; default: 100 K log2 K.")] = None,
-    rounds: Annotated[int | None, typer.Option(metavar="B", help="Rounds to take; default: ln T.")] = None,
+    horizon: Annotated[
+        int | None, typer.Option(metavar="T", help="Duels to spend; default: 100 K ceil(log2 K).")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(metavar="B", help="Most rounds to take; default: floor(ln T).")] = None,
     seed: Annotated[int | None, typer.Option(metavar="S", help="Default: 0.")] = None,
     overlap: Annotated[int | None, typer.Option(metavar="N", help="Verdicts a duel, by different judges.")] = None,
     deadline: Annotated[float | None, typer.Option(metavar="SECONDS", help="Seconds that a round may take.")] = None,
@@ -114,7 +116,12 @@ def tell(
     as_json: AsJson = False,
 ) -> None:
     """Take verdicts: lines that `lease` printed, with "verdict" added (null: no verdict, offer the duel again)."""
+    for option, value in (("--columns", columns), ("--since", since), ("--until", until)):
+        if log is None and value is not None:
+            raise InputError(f"{option} is {value!r}: it says how a log is counted; give --log with it")
     if log is not None or counts is not None:
+        if file != "-":
+            raise InputError(f"FILE is {file!r}: it holds verdicts, not a log or counts; leave out one of the two")
         told = tell_log_or_counts(store, name, log, counts, columns, source, window, since, until, judge)
         typer.echo(_line(told.to_json()) if as_json else str(told))
         return
