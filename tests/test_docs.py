@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,3 +70,36 @@ def test_every_public_name_is_documented(built: Path, module: object) -> None:
     names = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if isinstance(v, type)]
     anchors = {part.partition('"')[0].rpartition(".")[2] for part in page.split(' id="roundel.')[1:]}
     assert [name for name in names if not name.startswith("__") and name not in anchors] == []
+
+
+PROSE = {"as", "finds", "tells"}  # "import roundel as rd", "roundel finds the best"
+
+
+def calls(text: str) -> list[list[str]]:
+    """The words after `roundel` wherever a page calls it: in a block or in backticks, first or in a pipe."""
+    found = re.findall(r"(?:^|[\s`|&(!])roundel +([a-z]+\b[^`|&>;\n]*)", text, re.MULTILINE)
+    return [words for line in found if (words := line.partition(" #")[0].split())[0] not in PROSE]
+
+
+def unknown(words: list[str]) -> set[str]:
+    """What of a call does not exist: its command, or else its options."""
+    known = {path.removeprefix("roundel "): set(options) for path, options in commands(get_command(app), "roundel")}
+    name = next((name for name in (" ".join(words[:2]), words[0]) if name in known), None)
+    options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    return {words[0]} if name is None else options - known[name]
+
+
+def test_every_command_that_a_page_shows_exists_with_its_options() -> None:
+    root = DOCS.parent
+    pages = [root / "README.md", *sorted(DOCS.glob("*.md")), *sorted((root / "examples").glob("*.*"))]
+    shown = [(page.name, words) for page in pages for words in calls(page.read_text())]
+    assert len(shown) > 40
+    assert [one for one in shown if unknown(one[1])] == []
+
+
+@pytest.mark.parametrize(
+    "line", ["roundel repotr a.db b", "x | roundel tell a.db b --colums c", "`roundel new a -x 1`"]
+)
+def test_the_check_would_see_a_call_that_does_not_exist(line: str) -> None:
+    assert all(unknown(words) for words in calls(line))
+    assert len(calls(line)) == 1
