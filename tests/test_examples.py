@@ -34,6 +34,9 @@ def test_the_readme_shows_what_its_simulation_prints(tmp_path: Path) -> None:
     assert run(["-c", code], tmp_path) == printed
 
 
-@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))
-def test_the_python_of_the_readme_runs(block: str, tmp_path: Path) -> None:
+PAGES = (ROOT / "README.md").read_text() + (ROOT / "docs" / "simulation.md").read_text()
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", PAGES, re.DOTALL))
+def test_the_python_of_the_readme_and_of_the_simulation_page_runs(block: str, tmp_path: Path) -> None:
     run(["-c", block], tmp_path)

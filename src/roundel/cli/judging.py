@@ -37,7 +37,7 @@ def judge(
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="A language model.")] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Settings of the model, as TOML; options go before them.")
+        Path | None, typer.Option(metavar="FILE", help="Settings of the model, as TOML; options given here win.")
     ] = None,
     endpoint: Annotated[
         str | None, typer.Option(metavar="URL", help="OpenAI-compatible; default: $OPENAI_BASE_URL, or OpenAI's.")
@@ -48,12 +48,16 @@ def judge(
     criterion: Annotated[str | None, typer.Option(metavar="TEXT", help="Default: the tournament's question.")] = None,
     orders: Annotated[str | None, typer.Option(help="both (a contradiction is a tie) or one.")] = None,
     prices: Annotated[
-        str | None, typer.Option(metavar="IN,OUT", help="Of a million tokens, of the prompt and of the answer.")
+        str | None, typer.Option(metavar="IN,OUT", help="Of a million tokens: of the prompt, of the answer.")
     ] = None,
-    cap: Annotated[float | None, typer.Option(metavar="MONEY", help="Spend no more than this here.")] = None,
+    cap: Annotated[
+        float | None, typer.Option(metavar="MONEY", help="Spend no more than this on the tournament.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(metavar="N", help="At most so many calls a minute.")] = None,
     who: Annotated[str | None, typer.Option("--judge", metavar="WHO", help="The judge's name.")] = None,
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Duels at once; default 1 a program, 8.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Duels at once; default: 1 a process, or 8 of a model.")
+    ] = None,
     processes: Annotated[int, typer.Option(metavar="N", help="Copies of the program.")] = 1,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="For one answer; default 60.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", help="At most so many duels.")] = None,
