@@ -13,7 +13,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from roundel.errors import StoreError
+from roundel.errors import InputError, StoreError
 from roundel.web.app import create_app
 from roundel.web.keys import OWNER, Keys
 
@@ -85,11 +85,27 @@ def serve(store: str, host: str = "127.0.0.1", port: int = 8000, **limits: tuple
     """Serve a store until interrupted; the owner's address is printed. `limits` are those of `create_app`."""
     if "://" not in store and not Path(store).exists():
         raise StoreError(f"{store}: there is no store; make one with 'roundel new'")
+    check_address(host, port)
     keys, owner = Keys.find(store)
     server = Server(configure(create_app(store, keys, **limits), host, port), owner)
     gc.collect()
     gc.freeze()  # what is loaded by now stays: walking it again and again would stop the world for 30 ms each time
     server.run()
+
+
+def check_address(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened at: uvicorn would end the process with a status of its own."""
+
+    async def listen() -> None:
+        (await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port)).close()
+
+    try:
+        asyncio.run(listen())
+    except socket.gaierror as error:
+        raise InputError(f"host is {host!r}: {error.strerror}; give an address of this machine") from None
+    except OSError as error:
+        what = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"{host}:{port}: {what}; choose another --port or --host") from None
 
 
 class Server(uvicorn.Server):
