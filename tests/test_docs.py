@@ -57,6 +57,16 @@ def test_every_option_says_what_it_is_for() -> None:
     assert list(silent(get_command(app))) == []
 
 
+def test_every_value_of_an_option_has_a_name_for_people() -> None:
+    def nameless(command: object) -> Iterator[str]:
+        for inner in getattr(command, "commands", {}).values():
+            valued = (p for p in inner.params if p.opts != ["--help"] and not getattr(p, "is_flag", False))
+            yield from (f"{inner.name} {p.name}" for p in valued if not p.metavar)
+            yield from nameless(inner)
+
+    assert list(nameless(get_command(app))) == []
+
+
 def test_every_policy_is_documented(built: Path) -> None:
     page = unescape((built / "policies.html").read_text())
     assert [name for name in roundel.policies() if f"<h3>{name}<" not in page] == []

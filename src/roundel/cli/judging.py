@@ -46,7 +46,9 @@ def judge(
         bool, typer.Option("--private", help="The endpoint's name may stand for a private address.")
     ] = False,
     criterion: Annotated[str | None, typer.Option(metavar="TEXT", help="Default: the tournament's question.")] = None,
-    orders: Annotated[str | None, typer.Option(help="both (a contradiction is a tie) or one.")] = None,
+    orders: Annotated[
+        str | None, typer.Option(metavar="ORDERS", help="both (a contradiction is a tie) or one.")
+    ] = None,
     prices: Annotated[
         str | None, typer.Option(metavar="IN,OUT", help="Of a million tokens: of the prompt, of the answer.")
     ] = None,

@@ -9,8 +9,8 @@ import typer
 
 from roundel.cli.output import AsJson, print_json, print_table, without_nan
 
-Jobs = Annotated[int, typer.Option(help="Processes; -1: one a core. The numbers are the same for any.")]
-Seed = Annotated[int, typer.Option(help="The seed that everything random comes from.")]
+Jobs = Annotated[int, typer.Option(metavar="N", help="Processes; -1: one a core. The numbers are the same for any.")]
+Seed = Annotated[int, typer.Option(metavar="S", help="The seed that everything random comes from.")]
 
 data = typer.Typer(help="Problems that are made from raw data.", no_args_is_help=True)
 
@@ -24,8 +24,10 @@ def register(app: typer.Typer) -> None:
 
 
 def paper(
-    out: Annotated[Path, typer.Option(help="Folder for figures, tables and claims.")] = Path("out/paper"),
-    repeats: Annotated[int, typer.Option(help="Runs of each policy on each problem.")] = 20,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for figures, tables and claims.")] = Path(
+        "out/paper"
+    ),
+    repeats: Annotated[int, typer.Option(metavar="R", help="Runs of each policy on each problem.")] = 20,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -43,17 +45,27 @@ def paper(
 
 
 def compare(
-    policy: Annotated[list[str], typer.Option(help="Policy, as in c2b-kl:defeat=majority; may be repeated.")],
-    problem: Annotated[list[str], typer.Option(help="Problem by name, or a file; may be repeated.")],
-    horizon: Annotated[int, typer.Option(help="Duels that each run may spend.")],
-    rounds: Annotated[int | None, typer.Option(help="Most rounds of a batched policy; default floor(ln T).")] = None,
-    repeats: Annotated[int, typer.Option(help="Runs of each policy on each problem.")] = 20,
+    policy: Annotated[
+        list[str], typer.Option(metavar="NAME", help="Policy, as in c2b-kl:defeat=majority; may be repeated.")
+    ],
+    problem: Annotated[
+        list[str], typer.Option(metavar="NAME|FILE", help="Problem by name, or a file; may be repeated.")
+    ],
+    horizon: Annotated[int, typer.Option(metavar="T", help="Duels that each run may spend.")],
+    rounds: Annotated[
+        int | None, typer.Option(metavar="B", help="Most rounds of a batched policy; default floor(ln T).")
+    ] = None,
+    repeats: Annotated[int, typer.Option(metavar="R", help="Runs of each policy on each problem.")] = 20,
     seed: Seed = 0,
     jobs: Jobs = 1,
-    backend: Annotated[str, typer.Option(help="processes, threads, ray or dask.")] = "processes",
-    regret: Annotated[str, typer.Option(help="strong, weak, copeland or borda.")] = "strong",
-    out: Annotated[Path | None, typer.Option(help="Keep all trials here (.parquet, .csv); resumable.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the regret curves here (.png, .svg, .pdf).")] = None,
+    backend: Annotated[str, typer.Option(metavar="WHERE", help="processes, threads, ray or dask.")] = "processes",
+    regret: Annotated[str, typer.Option(metavar="KIND", help="strong, weak, copeland or borda.")] = "strong",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep all trials here (.parquet, .csv); resumable.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the regret curves here (.png, .svg, .pdf).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare policies on problems by simulation: regret, rounds, and when the winner was known."""
@@ -139,8 +151,8 @@ def problems(as_json: AsJson = False) -> None:
 
 
 def build(
-    name: Annotated[str, typer.Argument(help="mslr30, yahoo30, sushi, irish_meath or irish_dublin.")],
-    source: Annotated[Path, typer.Option("--from", help="The raw file.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mslr30, yahoo30, sushi, irish_meath or irish_dublin.")],
+    source: Annotated[Path, typer.Option("--from", metavar="FILE", help="The raw file.")],
     as_json: AsJson = False,
 ) -> None:
     """Build a problem from its raw file and keep it where `--problem NAME` finds it."""
