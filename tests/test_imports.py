@@ -105,7 +105,7 @@ def fault(one: Import) -> str | None:
         return f"{one.where}: import from the module itself; `roundel` gathers all levels"
     there = one.target[0]
     if there not in LEVELS:
-        return f"{one.where}: {there!r} has no level: give it one here and in DESIGN.md"
+        return f"{one.where}: {there!r} has no level: give it one here"
     if there == one.part or LEVELS[there] < here or (here == LEVELS[there] == 0):
         return None
     if here == LEVELS[there] == 6:
@@ -117,7 +117,7 @@ def fault(one: Import) -> str | None:
 
 def test_every_part_has_a_level() -> None:
     parts = {part_of(path) for path in SOURCE.rglob("*.py")} - {"__init__"}
-    assert parts <= set(LEVELS), "a new part: say in DESIGN.md and here which level it is"
+    assert parts <= set(LEVELS), "a new part: say here which level it is"
 
 
 def test_imports_point_to_lower_levels_only() -> None:

@@ -1,6 +1,6 @@
 """BCOPE: batched Copeland winner, with no assumption on the preferences; and the fallback to it.
 
-Ours (ALGORITHMS.md, section 14): PCOMP generalised. Pairs are decided by batched confidence intervals, the next
+Ours (docs/derivations.md): PCOMP generalised. Pairs are decided by batched confidence intervals, the next
 pairs are chosen by optimistic Copeland scores, and a certificate ends the run.
 """
 

@@ -1,7 +1,7 @@
 """PCOMP: all-pairs batched elimination.
 
 Agarwal, Ghuge & Nagarajan, "Batched Dueling Bandits", ICML 2022. The scheme is the paper's; the constants are
-derived (ALGORITHMS.md, section 3), and coincide with the elimination radius of C2B.
+derived (docs/derivations.md), and coincide with the elimination radius of C2B.
 """
 
 from __future__ import annotations

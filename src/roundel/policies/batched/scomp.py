@@ -2,7 +2,7 @@
 
 Agarwal, Ghuge & Nagarajan, "Batched Dueling Bandits", ICML 2022. The idea is the paper's (compare a random seed
 set with everybody until some arm is surely better than all seeds, keep only such arms, finish with all pairs); the
-constants, and the recursion of R-SCOMP, are derived (ALGORITHMS.md, sections 4 and 6).
+constants, and the recursion of R-SCOMP, are derived (docs/derivations.md).
 """
 
 from __future__ import annotations

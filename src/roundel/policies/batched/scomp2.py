@@ -1,7 +1,7 @@
 """SCOMP2: seeded comparisons with a candidate.
 
 Agarwal, Ghuge & Nagarajan, "Batched Dueling Bandits", ICML 2022: an undefeated candidate from a random seed set
-eliminates the active arms. The constants (1, 5, 3) are derived (ALGORITHMS.md, section 5).
+eliminates the active arms. The constants (1, 5, 3) are derived (docs/derivations.md).
 """
 
 from __future__ import annotations
