@@ -19,8 +19,8 @@ lint: $(DEV)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(DEV)  ## speed as ratios to a floor or a peer in the same run; tables here, JSON in out/bench
-	for part in core sequential simulation tournament leader web clicks; do $(BIN)/python benchmarks/$$part.py || exit 1; done
+bench: $(DEV)  ## speed as ratios to a floor or a peer in the same run; tables here, JSON in out/bench, and docs/benchmarks.md
+	for part in core sequential simulation tournament leader web clicks page; do $(BIN)/python benchmarks/$$part.py || exit 1; done
 
 docs: $(DEV)  ## the documentation as HTML, in docs/_build
 	$(BIN)/sphinx-build -W -q docs docs/_build

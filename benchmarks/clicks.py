@@ -1,6 +1,6 @@
 """How fast a click log is counted, and in how much memory; the floor is a scan of the same columns.
 
-    python benchmarks/clicks.py [--rows 100000000] [--folder DIR] [--out FILE]
+    python benchmarks/clicks.py [--rows 100000000] [--folder DIR]
 
 Writes the log as Parquet in files of ten million rows (about 1.2 bytes a row), counts it in a process of its own, tells
 the counts to a tournament, and removes the files.
@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from table import report
 
 ARMS = 20
 FILE_ROWS = 10_000_000
@@ -99,7 +101,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=lambda text: int(float(text)), default=10**8)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--measure", choices=("floor", "count"))
     given = parser.parse_args()
     if given.measure:
@@ -107,23 +108,27 @@ def main() -> None:
         return
     folder = Path(tempfile.mkdtemp(prefix="roundel-clicks-", dir=given.folder))
     try:
-        start = time.perf_counter()
         generate(folder, given.rows)
-        result = {"cores": os.cpu_count(), "generate_s": time.perf_counter() - start}
-        result["bytes"] = sum(path.stat().st_size for path in folder.glob("*.parquet"))
+        result = {"bytes": sum(path.stat().st_size for path in folder.glob("*.parquet"))}
         result |= child("floor", folder) | child("count", folder)
-        result["ratio_to_floor"] = result["count_s"] / result["floor_s"]
     finally:
         shutil.rmtree(folder)
-    print(
-        f"{result['rows']:,} rows, {result['bytes'] / 1e9:.2f} GB on disk, {result['cores']} cores: counted in "
-        f"{result['count_s']:.1f} s ({result['rows'] / result['count_s'] / 1e6:.0f} million rows/s), "
-        f"{result['ratio_to_floor']:.1f} times a bare scan ({result['floor_s']:.1f} s); counted and told in "
-        f"{result['count_and_tell_s']:.1f} s; peak memory {result['peak_mb']:.0f} MB"
+    report(
+        "clicks",
+        f"A click log in {os.cpu_count()} cores",
+        [
+            {
+                "rows": result["rows"],
+                "GB on disk": result["bytes"] / 1e9,
+                "counted in s": result["count_s"],
+                "million rows/s": result["rows"] / result["count_s"] / 1e6,
+                "bare scan s": result["floor_s"],
+                "times a bare scan": result["count_s"] / result["floor_s"],
+                "counted and told in s": result["count_and_tell_s"],
+                "peak memory MB": result["peak_mb"],
+            }
+        ],
     )
-    if given.out:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
