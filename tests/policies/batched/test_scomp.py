@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from instances import DET4, linear
 from playing import as_dict, play, play_by, seed_that_draws, start
-from roundel import Run
+from roundel import Plan, Run
 from roundel.policies.batched.scomp import draw_seeds
 from roundel.rng import Stream
 
@@ -129,6 +129,29 @@ def test_seeds_never_all_go_by_elimination_alone() -> None:
     assert run.no_condorcet_evidence
     assert {0, 1, 2} <= set(run.active.tolist())
     assert run.spent == 1000
+
+
+def test_seeds_in_a_circle_are_no_evidence_against_a_winner_outside() -> None:
+    """Seeds 1, 2 and 3 beat each other in a circle, and arm 0 beats them all."""
+    run = Run("scomp", 4, 10**6, 13, seed=seed_that_draws(4, 0.5, {1, 2, 3}))
+    sure = {(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)}
+    play_by(run, lambda plan, _: ([n if (i, j) in sure else 0 for i, j, n in plan], None, None))
+    assert run.winner == 0
+    assert not run.no_condorcet_evidence
+
+
+def test_a_circle_after_a_switch_is_no_evidence_against_an_arm_that_the_switch_left_behind() -> None:
+    """Arms 0, 1 and 2 beat seed 3 and each other in a circle; arm 4, even with the seed, might beat them all."""
+    run = Run("scomp", 5, 10**6, 13, seed=seed_that_draws(5, 5**-0.5, {3}))
+    sure = {(0, 3), (1, 3), (2, 3), (0, 1), (1, 2)}
+
+    def verdicts(plan: Plan, _: int) -> tuple[list[int], None, None]:
+        return [n // 2 if (i, j) == (3, 4) else n if (i, j) in sure else 0 for i, j, n in plan], None, None
+
+    play_by(run, verdicts)
+    assert run.active.tolist() == [0, 1, 2]
+    assert {(e.arm, e.rule) for e in run.eliminations} == {(3, "hoeffding"), (4, "switch")}
+    assert not run.no_condorcet_evidence
 
 
 # R-SCOMP --------------------------------------------------------------------------------------------------------

@@ -29,14 +29,16 @@ def share_and_limit(tally: Tally, level: float, rows: Ints, columns: Ints, times
 def eliminate_beaten(arms: Arms, tally: Tally, level: float, by: Ints | None = None) -> None:
     """Remove at once every active j with phat[i, j] > 1/2 + g for some i in `by` (default: the active arms).
 
-    If nobody of `by` would remain, the pass is undone: on the event that the guarantees assume it cannot happen,
-    so it is evidence against a Condorcet winner (or against the order that SCOMP assumes).
+    If nobody of `by` would remain, the pass is undone: on the event that the guarantees assume it cannot happen. It is
+    evidence against a Condorcet winner only if every arm there was is surely beaten by some other: seeds that beat each
+    other in a circle say nothing about the other arms, and who left by a switch was not beaten.
     """
     active = arms.active
     rows = active if by is None else by
     lost = np.asarray(surely_beats(tally, level, rows, active).any(axis=0))
     if lost[np.isin(active, rows, assume_unique=True)].all():
-        arms.no_condorcet_evidence = True
+        if lost.all() and all(gone.rule == "hoeffding" for gone in arms.eliminations):
+            arms.no_condorcet_evidence = True
         return
     log_eliminations(arms, tally, level, rows, active[lost])
 
