@@ -215,6 +215,15 @@ def test_rounding_is_tolerated_and_nothing_is_written_back() -> None:
         p.matrix[0, 1] = 0.7
 
 
+@pytest.mark.parametrize("off", [2**-53, 2**-52, 4e-10])
+def test_arms_that_are_even_but_for_rounding_are_even(off: float) -> None:
+    for sign in (1, -1):
+        p = Preferences([[0.5, 0.5 + sign * off], [0.5 + sign * off, 0.5]])
+        assert (p.winner, p.copeland.tolist(), p.smith_set, p.order) == (None, [0, 0], (0, 1), (0, 1))
+    kept = Preferences([[0.5, 0.5 + off], [0.5 - off, 0.5]])
+    assert kept.winner == (0 if 0.5 + off > 0.5 else None)
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

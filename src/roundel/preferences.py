@@ -202,6 +202,8 @@ def _validated(matrix: ArrayLike) -> Floats:
             f"P[{i}, {j}] is {float(p[i, j])!r} and P[{j}, {i}] is {float(p[j, i])!r}: they must add up to 1"
         )
     p[diagonal] = 0.5
+    # Even but for rounding, on the same side of 1/2 both ways: else each would beat the other.
+    p[(p - 0.5) * (p.T - 0.5) > 0] = 0.5
     return p
 
 
