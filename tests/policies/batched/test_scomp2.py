@@ -72,6 +72,18 @@ def test_the_candidate_is_the_seed_with_the_best_mean_share_and_the_lowest_index
         assert as_dict(second) == {(min(candidate, j), max(candidate, j)): 4 for j in (0, 3)}
 
 
+def test_equal_mean_shares_are_equal_whatever_the_order_they_are_added_up_in() -> None:
+    """With three duels a pair, 1 against 0 and 2 each hold 4 of 6: as floats, 0.6666666666666665 and ...6666."""
+    run = start("scomp2", 4, 1000, 6, seed_that_draws(4, 0.5, {0, 1, 2}))
+    first = run.ask()
+    assert first is not None
+    assert as_dict(first) == {(0, 1): 3, (0, 2): 3, (1, 2): 3}
+    run.tell([1, 0, 2])
+    second = run.ask()
+    assert second is not None
+    assert as_dict(second) == {(1, 3): 3}
+
+
 def test_all_pairs_after_a_switch_start_with_fresh_statistics() -> None:
     """Five seeds that go round in a circle: nobody among them is eliminated, and 3 and 4 surely beat candidate 0.
 

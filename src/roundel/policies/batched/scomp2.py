@@ -79,7 +79,7 @@ def _best_seed(arms: Arms, tally: Tally, level: float, seeds: Ints) -> tuple[Int
     if lost.all():
         lost[:] = False
     share, _ = tally.between(seeds, seeds)
-    mean = (share.sum(axis=1) - 0.5) / (seeds.size - 1)
+    mean = np.round((share.sum(axis=1) - 0.5) / (seeds.size - 1), 12)  # equal means differ in the last digits
     mean[lost] = -np.inf
     log_eliminations(arms, tally, level, seeds, seeds[lost])
     return seeds[~lost], int(seeds[mean.argmax()])
