@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from roundel._check import whole, whole_array
-from roundel.errors import PolicyError, ReplayError, VerdictError
+from roundel.errors import InputError, PolicyError, ReplayError, VerdictError
 from roundel.plan import Ints, Plan, frozen
 from roundel.policies.arms import Arms, Elimination, Result
 from roundel.policies.registry import Policy, resolve
@@ -202,17 +202,30 @@ class Run:
         try:
             plan = next(self._play) if result is None else self._play.send(result)
         except StopIteration as stop:
-            committed = stop.value
+            committed = self._commitment(stop.value)
+        if not len(self._arms):
+            raise PolicyError(f"{self.policy.name} took every arm out of play: it must leave at least one")
         if len(self._arms) == 1:
             committed = int(self._arms.active[0])
         if committed is not None:
             self._committed = committed
         elif plan is not None and self.left > 0:
+            if not isinstance(plan, Plan):
+                raise PolicyError(f"{self.policy.name} planned {plan!r}: yield a Plan")
             if not plan.total or int(plan.second.max()) >= self.arms:
                 raise PolicyError(f"{self.policy.name} planned {plan!r} for {self.arms} arms: not a round one can play")
             self._plan = plan.truncate(self.left)
             return
         self._play.close()
+
+    def _commitment(self, arm: Any) -> int | None:
+        """Check what a policy returned at its end."""
+        try:
+            return None if arm is None else whole("arm", arm, most=self.arms - 1)
+        except InputError:
+            raise PolicyError(
+                f"{self.policy.name} committed to {arm!r}: return an arm from 0 to {self.arms - 1}, or None"
+            ) from None
 
     def _column(self, name: str, values: ArrayLike, plan: Plan) -> Ints:
         column = whole_array(name, values, VerdictError)

@@ -207,8 +207,47 @@ def test_the_decorator_stays_what_it_is_once_the_policies_are_loaded() -> None:
     assert "batched" not in sys.modules["roundel.policies"].__all__
 
 
-@pytest.mark.parametrize("planned", [Plan.empty(), Plan([0], [9], 1)])
-def test_a_plan_that_nobody_can_play_is_refused(scratch: dict[str, Any], planned: Plan) -> None:
+@pytest.mark.parametrize("returned", [4, -1, "zero", 1.5, True])
+def test_a_commitment_to_what_is_no_arm_is_refused(scratch: dict[str, Any], returned: Any) -> None:
+    @batched("odd", paper="mine")
+    def odd(arms: Arms, horizon: int, rounds: int, rng: Stream) -> Play:
+        """Play once."""
+        yield Plan.all_pairs(arms.active, 1)
+        return returned  # type: ignore[no-any-return]
+
+    run = roundel.Run("odd", 4, 1000)
+    run.ask()
+    with pytest.raises(PolicyError, match=r"odd committed to .*: return an arm from 0 to 3, or None"):
+        run.tell([1] * 6)
+    assert run.winner is None
+
+
+def test_a_commitment_is_a_plain_number(scratch: dict[str, Any]) -> None:
+    @batched("best", paper="mine")
+    def best(arms: Arms, horizon: int, rounds: int, rng: Stream) -> Play:
+        """Play once."""
+        result = yield Plan.all_pairs(arms.active, 1)
+        return result.total.points.sum(axis=1).argmax()  # type: ignore[return-value]
+
+    winner = play(start("best", 4, 100), np.triu(np.ones((4, 4)), 1) + np.eye(4) / 2).run.winner
+    assert winner == 0
+    assert type(winner) is int
+
+
+def test_a_policy_that_leaves_nobody_in_play_is_refused(scratch: dict[str, Any]) -> None:
+    @batched("odd", paper="mine")
+    def odd(arms: Arms, horizon: int, rounds: int, rng: Stream) -> Play:
+        """Send everybody home."""
+        arms.keep([])
+        yield Plan.all_pairs([0, 1], 1)
+        return None
+
+    with pytest.raises(PolicyError, match="odd took every arm out of play"):
+        roundel.Run("odd", 4, 1000)
+
+
+@pytest.mark.parametrize("planned", [Plan.empty(), Plan([0], [9], 1), [(0, 1, 5)]])
+def test_a_plan_that_nobody_can_play_is_refused(scratch: dict[str, Any], planned: Any) -> None:
     @batched("odd", paper="mine")
     def odd(arms: Arms, horizon: int, rounds: int, rng: Stream) -> Play:
         """Plan nonsense."""
