@@ -88,9 +88,28 @@ def test_a_plan_cannot_be_written_into() -> None:
 def test_the_planners_of_whole_fields_are_canonical_whatever_the_order_of_the_arms() -> None:
     assert Plan.all_pairs([4, 1, 3], 2) == Plan.all_pairs([1, 3, 4], 2)
     assert Plan.all_pairs([1, 3, 4], 0) == Plan.empty()
-    for arms, times in (([1, 1, 2], 1), ([-1, 0], 1), ([0, 1], -1)):
-        with pytest.raises(PlanError):
-            Plan.all_pairs(arms, times)
+    assert Plan.all_pairs(np.arange(3), np.float64(1e6)) == Plan.all_pairs([0, 1, 2], 10**6)
+
+
+@pytest.mark.parametrize(
+    ("arms", "times", "message"),
+    [
+        ([1, 1, 2], 1, "arm 1 is set against itself"),
+        ([-1, 0], 1, "arm -1 does not exist"),
+        ([0, 1], -1, "times holds -1"),
+        ([0, 1, 2], 2.5, "times holds 2.5"),
+        ([0, 1], float("nan"), "times holds nan"),
+        ([0, 1], "3", "times holds"),
+        ([0, 1], 10**19, "below 2\\*\\*63"),
+        ([0, 1], [1, 2], r"times \(2,\): give one list of arms and one number"),
+        ([0.5, 1.7], 1, "arms holds 0.5"),
+        ([[0, 1]], 1, r"arms has shape \(1, 2\)"),
+        (3, 1, r"arms has shape \(\)"),
+    ],
+)
+def test_fields_that_cannot_meet_are_refused(arms: Any, times: Any, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        Plan.all_pairs(arms, times)
 
 
 def test_the_planners_of_whole_fields() -> None:

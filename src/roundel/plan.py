@@ -86,11 +86,13 @@ class Plan:
     @classmethod
     def all_pairs(cls, arms: ArrayLike, times: int) -> Self:
         """Every pair of `arms`, `times` times each."""
-        active = np.asarray(arms, np.int64)
-        if times < 1 or (active[1:] <= active[:-1]).any() or (active[:1] < 0).any():
+        active, n = whole_array("arms", arms, PlanError), whole_array("times", times, PlanError)
+        if active.ndim != 1 or n.ndim:
+            raise PlanError(f"arms has shape {active.shape}, times {n.shape}: give one list of arms and one number")
+        if n < 1 or (active[1:] <= active[:-1]).any() or (active[:1] < 0).any():
             low, high = np.triu_indices(active.size, 1)  # not canonical by construction: sort, and refuse what is wrong
-            return cls(active[low], active[high], times)
-        return cls.touching(active, np.ones(active.size, bool), times)
+            return cls(active[low], active[high], n)
+        return cls.touching(active, np.ones(active.size, bool), int(n))
 
     @classmethod
     def touching(cls, arms: ArrayLike, hub: NDArray[np.bool_], times: int) -> Self:
