@@ -210,6 +210,7 @@ def test_evidence_is_exact_however_many_duels(n: int, deviations: float) -> None
         ([[0, float("nan")], [0, 0]], "holds nan"),
         ([["0", "1"], ["1", "0"]], "holds"),
         ([[0, 1], [1]], "ragged"),
+        ([[0, 2**63 - 1], [2**63 - 1, 0]], "holds 9223372036854775807: two arms share fewer"),
     ],
 )
 def test_points_that_no_duels_give_are_refused(points: Any, message: str) -> None:

@@ -54,6 +54,8 @@ class Tally:
             raise InputError(f"points has shape {array.shape}: give a square table, one row an arm")
         if (array < 0).any():
             raise InputError(f"points holds {array.min()}: an arm takes 0 points or more")
+        if (array >= 2**62).any():
+            raise InputError(f"points holds {array.max()}: two arms share fewer than 2**63, so each has below 2**62")
         if np.diagonal(array).any():
             at = int(np.flatnonzero(np.diagonal(array))[0])
             raise InputError(f"points[{at}, {at}] is {array[at, at]}: nobody takes points from itself; put 0")
