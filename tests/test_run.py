@@ -86,7 +86,7 @@ BAD = {
     ),
     "played in another shape": ({"wins": WINS, "played": [10]}, r"played has shape \(1,\)"),
     "ties in another shape": ({"wins": WINS, "ties": 0}, r"ties has shape \(\)"),
-    "ties that overflow": ({"wins": [2**62] * 6, "ties": [2**62] * 6}, "wins and ties against 10"),
+    "ties that overflow": ({"wins": [2**62] * 6, "ties": [2**62] * 6}, "9223372036854775808 wins and ties against 10"),
     "a count that overflows": ({"wins": [2**63] * 6}, "below 2\\*\\*63"),
     "a float that overflows": ({"wins": [1e30] * 6}, "below 2\\*\\*63"),
 }
@@ -255,6 +255,7 @@ def test_a_run_is_neither_pickled_nor_copied() -> None:
     [
         ({"arms": 0}, "arms is 0: it must be at least 1"),
         ({"arms": -3}, "arms is -3"),
+        ({"arms": 10**20}, "arms is 100000000000000000000: it must be at most 100000"),
         ({"arms": 2.5}, "arms is 2.5: it must be a whole number"),
         ({"arms": True}, "arms is True: it must be a whole number"),
         ({"arms": "4"}, "arms is '4': it must be a whole number"),

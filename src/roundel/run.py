@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from roundel._check import whole, whole_array
 from roundel.errors import InputError, PolicyError, ReplayError, VerdictError
@@ -18,6 +18,7 @@ from roundel.rng import Stream
 from roundel.tally import Tally
 
 MOST_DUELS = 10**18  # points are 64-bit, two a duel
+MOST_ARMS = 100_000  # one table of points then fills 80 GB
 
 
 class Round(NamedTuple):
@@ -53,7 +54,7 @@ class Run:
         take one duel a round. `keep_history=False` saves the memory that `history` takes.
         """
         self.policy, self.parameters = resolve(policy, parameters)
-        count = whole("arms", arms, least=1)
+        count = whole("arms", arms, least=1, most=MOST_ARMS)
         self.horizon = whole("horizon", horizon, least=1, most=MOST_DUELS)
         self.max_rounds = default_rounds(self.horizon) if rounds is None else whole("rounds", rounds, least=1)
         self.seed = whole("seed", seed)
@@ -94,7 +95,8 @@ class Run:
         tied = np.zeros_like(plan.times) if ties is None else self._column("ties", ties, plan)
         done = plan.times if played is None else self._column("played", played, plan)
         self._refuse(done > plan.times, plan, done, "duels judged", plan.times, "duels planned")
-        self._refuse(won > done - tied, plan, won + tied, "wins and ties", done, "duels judged")
+        both = won.view(np.uint64) + tied.view(np.uint64)  # the sum may need the 64th bit
+        self._refuse(won > done - tied, plan, both, "wins and ties", done, "duels judged")
         self._digest(plan, 2 * won + tied, done, tied if ties is not None else None)
 
     def replay(self, history: Iterable[Round]) -> None:
@@ -237,7 +239,7 @@ class Run:
         return column
 
     @staticmethod
-    def _refuse(bad: Any, plan: Plan, value: Ints, what: str, limit: Ints, rule: str) -> None:
+    def _refuse(bad: Any, plan: Plan, value: NDArray[Any], what: str, limit: Ints, rule: str) -> None:
         if bad.any():
             at = int(bad.argmax())
             raise VerdictError(
