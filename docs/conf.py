@@ -11,6 +11,7 @@ from typer.main import get_command
 import roundel
 from roundel.cli import app as command_line
 from roundel.policies import policies
+from roundel.policies.registry import word
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -42,7 +43,7 @@ class PolicyTable(Directive):
                 paragraph(policy.paper),
             ]
             facts += [
-                paragraph(f"`{p.name}={p.default}`" + (f" ({', '.join(p.choices)})" if p.choices else ""))
+                paragraph(f"`{p.name}={word(p.default)}`" + (f" ({', '.join(p.choices)})" if p.choices else ""))
                 for p in policy.parameters
             ]
             found.append(section(policy.name, f"{policy.summary}.", facts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import roundel
 from instances import SIX
-from roundel.policies import policies
+from roundel.policies import parse, policies
 
 
 def roundel_(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -35,6 +36,21 @@ def test_policies_lists_the_registry_as_a_table_and_as_json() -> None:
     assert rows["scomp2"]["bound"] == "2B + 1"
     assert {p["name"]: p["default"] for p in rows["rucb"]["parameters"]}["alpha"] == 0.51
     assert all(row["summary"] and row["paper"] for row in rows.values())
+
+
+def test_the_table_of_policies_shows_papers_and_parameters_as_they_are_written() -> None:
+    table = roundel_("policies").stdout
+    assert "Agarwal, Ghuge & Nagarajan" in table
+    written = re.findall(r"(\w+)=(\S+) \(([^)]*)\)", table)
+    assert ("f", "none", "float or none") in written
+    assert ("fallback", "false", "bool") in written
+    assert ("defeat", "paper", "paper|scaled|majority") in written
+    assert ("levels", "2", "int") in written
+    assert len(written) == sum(len(policy.parameters) for policy in policies().values())
+    for name, policy in policies().items():
+        for parameter in policy.parameters:
+            default = next(value for key, value, _ in written if key == parameter.name)
+            assert parse(f"{name}:{parameter.name}={default}")
 
 
 def test_info_names_versions() -> None:

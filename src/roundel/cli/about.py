@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from roundel.cli.output import AsJson, print_json, print_table
+from roundel.policies.registry import word
+
+if TYPE_CHECKING:
+    from roundel.policies.registry import Parameter
 
 
 def register(app: typer.Typer) -> None:
@@ -19,28 +23,20 @@ def policies(as_json: AsJson = False) -> None:
     """List the policies: parameters, paper, assumption, bound on rounds."""
     from roundel.policies import policies as registered
 
-    rows = [policy.describe() for policy in registered().values()]
+    found = registered().values()
     if as_json:
-        print_json(rows)
+        print_json([policy.describe() for policy in found])
         return
     print_table(
-        ["policy", "what it does", "assumes", "rounds", "parameters"],
-        [
-            [
-                row["name"],
-                row["summary"],
-                row["assumption"],
-                row["bound"],
-                "\n".join(map(_parameter, row["parameters"])),
-            ]
-            for row in rows
-        ],
+        ["policy", "what it does", "paper", "assumes", "rounds", "parameters"],
+        [[p.name, p.summary, p.paper, p.assumption, p.bound, "\n".join(map(_parameter, p.parameters))] for p in found],
     )
 
 
-def _parameter(parameter: dict[str, Any]) -> str:
-    choices = f" ({'|'.join(parameter['choices'])})" if parameter["choices"] else ""
-    return f"{parameter['name']}={parameter['default']}{choices}"
+def _parameter(parameter: Parameter) -> str:
+    """Write a parameter as it is written after the name of its policy, and what it may be."""
+    kind = "|".join(parameter.choices) or parameter.type.__name__
+    return f"{parameter.name}={word(parameter.default)} ({kind}{' or none' if parameter.optional else ''})"
 
 
 def info(as_json: AsJson = False) -> None:

@@ -91,7 +91,7 @@ class Policy:
 
     def text(self, parameters: Mapping[str, Any]) -> str:
         """Return `name:parameter=value,...`, naming what differs from the defaults; `parse` reads it back."""
-        said = [f"{p.name}={_word(parameters[p.name])}" for p in self.parameters if parameters[p.name] != p.default]
+        said = [f"{p.name}={word(parameters[p.name])}" for p in self.parameters if parameters[p.name] != p.default]
         return f"{self.name}:{','.join(said)}" if said else self.name
 
     def __reduce__(self) -> Any:
@@ -142,7 +142,8 @@ def batched(
     return register
 
 
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
+    """Write the value of a parameter as `parse` reads it."""
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
