@@ -87,15 +87,22 @@ def test_the_candidate_is_who_defeats_most_and_the_undefeated_meet_everyone() ->
 
 
 def test_ties_between_candidates_go_to_the_lowest_index() -> None:
-    """Two arms that defeat one other each: the lower is the anchor."""
-    run = Run("c2b:defeat=majority", 4, 1000, 6)
+    """Arms 0 and 1 defeat two others each: 0 is the anchor, so that 2 and 3 do not meet, but 3 and 4 do."""
+    run = Run("c2b:defeat=majority", 5, 1000, 6)
     plan = run.ask()
     assert plan is not None
-    won = np.array([p in {(1, 3), (0, 2)} for p in as_dict(plan)])
+    won = np.array([p in {(0, 2), (0, 3), (1, 3), (1, 4)} for p in as_dict(plan)])
     run.tell(3 * won, ties=3 * ~won)
     second = run.ask()
     assert second is not None
-    assert set(as_dict(second)) == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}  # candidate 0, U = {1, 3}
+    assert set(as_dict(plan)) - set(as_dict(second)) == {(2, 3)}  # candidate 0, U = {1, 4}
+
+
+def test_a_majority_of_too_few_duels_defeats_nobody() -> None:
+    """N >= q of the round before: what was compared in earlier rounds only does not count."""
+    tally = Tally([[0, 40, 0], [0, 0, 0], [0, 0, 0]])
+    for q, expected in ((20, True), (21, False)):
+        assert bool(defeated(tally, Arms(3), q, "majority", 0.25)[0, 1]) is expected
 
 
 def test_who_defeats_by_the_radius_of_the_paper() -> None:
@@ -222,6 +229,21 @@ def test_kl_evidence_frozen_with_the_eliminated_still_counts() -> None:
     play_by(run, lambda plan, _: (plan.times, None, None), most=1)
     assert run.active.tolist() == [0]
     assert run.eliminations[1].statistic == pytest.approx(run.tally.evidence()[1])
+
+
+def test_kl_lost_duels_with_an_arm_that_has_gone_help_to_put_an_arm_out() -> None:
+    """Arm 1 loses to 2, which goes, and later to 0: neither exceeds the threshold of 12.4, both together do."""
+    run = Run("c2b-kl", 3, 10**5, 5)
+    for shares in ({(0, 1): 0.5, (0, 2): 1, (1, 2): 0}, {(0, 1): 0.5, (0, 2): 1, (1, 2): 0.34}):
+        play_by(run, lambda plan, _, s=shares: ([round(n * s[i, j]) for i, j, n in plan], None, None), most=1)
+    assert run.active.tolist() == [0, 1]
+    to_2 = run.tally.evidence()[1]
+    play_by(run, lambda plan, _: ([round(0.565 * n) for _, _, n in plan], None, None), most=1)
+    gone = run.eliminations[-1]
+    to_0 = run.tally.losses()[1, 0]
+    assert max(to_2, to_0) < gone.threshold < to_2 + to_0
+    assert gone.statistic == pytest.approx(to_2 + to_0)
+    assert run.winner == 0
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["paper", "majority", "scaled"]), st.sampled_from(["c2b", "c2b-kl"]))

@@ -187,6 +187,22 @@ def test_a_level_starts_at_the_round_of_the_switch_with_fresh_statistics() -> No
     assert run.winner == 0
 
 
+def test_a_level_draws_its_seeds_from_the_arms_in_play_with_the_chance_that_fits_their_number() -> None:
+    """Six of nine arms are left: each is a seed with chance 9^(1/3) / 6, not 9^(1/3) / 9."""
+    arms, wanted = 9, 9 ** (1 / 3)
+
+    def levels(seed: int, second: int) -> tuple[set[int], set[int]]:
+        stream = Stream(seed, "policy")
+        first = draw_seeds(np.arange(arms), wanted / arms, stream)
+        return set(first.tolist()), set(draw_seeds(np.arange(6), wanted / second, stream).tolist())
+
+    seed = next(s for s in range(100_000) if levels(s, 6)[0] == {6} and levels(s, 6)[1] > levels(s, 9)[1] > set())
+    plans = play(start("r-scomp", arms, 10**6, 13, seed), np.triu(np.ones((arms, arms)), 1) + np.eye(arms) / 2).plans
+    after = next(plan for plan in plans if not any(6 in pair for pair in plan))
+    seeds = levels(seed, 6)[1]
+    assert set(after) == {(i, j) for j in range(6) for i in range(j) if i in seeds or j in seeds}
+
+
 def test_levels_bound_the_rounds() -> None:
     rng = np.random.default_rng(9)
     longest = 0

@@ -188,3 +188,11 @@ def test_nothing_is_decided_where_the_horizon_ends_among_the_seeds() -> None:
     assert play(run, DET4).plans == [{(0, 2): 2000}]
     assert run.eliminations == []
     assert run.active.tolist() == [0, 1, 2, 3]
+
+
+def test_nothing_is_decided_where_the_horizon_ends_among_the_rest() -> None:
+    """334 sure duels a pair would be plenty, but the round was cut."""
+    run = start("scomp2", 4, 1000, 1, seed_that_draws(4, 0.5, {0}))
+    assert play(run, DET4).plans == [{(0, 1): 334, (0, 2): 333, (0, 3): 333}]
+    assert run.eliminations == []
+    assert run.winner is None
