@@ -57,6 +57,11 @@ def seeded(arms: int, horizon: int, rounds: int) -> float:
     return union(arms, horizon, rounds + 1)
 
 
+def seeded_on_two_levels(arms: int, horizon: int, rounds: int) -> float:
+    """R-SCOMP: as `union`, with B+m batches in the level and in the union; m = 2."""
+    return union(arms, horizon, rounds + 2)
+
+
 def chernoff(arms: int, horizon: int, rounds: int) -> float:
     """C2B-KL for K = 2: one pair, counts not random, B looks: each N kl(phat, 1/2) > x with chance at most exp(-x)."""
     assert arms == 2
@@ -78,6 +83,7 @@ CASES: dict[str, tuple[Floats, int, int, Bound]] = {
     "c2b-kl": (order(2, 0.51), 64, 6, chernoff),
     "bcope": (order(3, 0.52), 2000, 5, peeling_all),
     "scomp": (UTILITIES, 200, 4, seeded),
+    "r-scomp": (UTILITIES, 200, 4, seeded_on_two_levels),
     "scomp2": (UTILITIES, 200, 3, seeded_twice),
 }
 
@@ -92,11 +98,13 @@ def test_the_winner_is_lost_no_more_often_than_the_bound(policy: str, statistics
 
 CRIPPLED: dict[str, tuple[str, str, Any]] = {
     "pcomp": ("roundel.policies.batched.pcomp", "hoeffding_level", lambda *_: 0.5),
+    "pcomp:estimates=round": ("roundel.policies.batched.pcomp", "hoeffding_level", lambda *_: 0.5),
     "c2b": ("roundel.policies.batched.c2b", "hoeffding_level", lambda *_: 0.5),
     "c2b:defeat=majority": ("roundel.policies.batched.c2b", "hoeffding_level", lambda *_: 0.5),
     "c2b-kl": ("roundel.policies.batched.c2b", "log", lambda x: -0.5),
     "bcope": ("roundel.policies.batched.bcope", "hoeffding_level", lambda *_: 0.5),
     "scomp": ("roundel.policies.batched.scomp", "log", lambda x: 0.5),
+    "r-scomp": ("roundel.policies.batched.scomp", "log", lambda x: 0.5),
     "scomp2": ("roundel.policies.batched.scomp2", "log", lambda x: 0.5),
 }
 
