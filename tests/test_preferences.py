@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from instances import ARITH8, CYC4, NOCW5, RPS3, SIX, linear
-from roundel.errors import NoCondorcetWinnerError, PreferencesError
+from roundel.errors import InputError, NoCondorcetWinnerError, PreferencesError
 from roundel.preferences import Preferences
 
 Floats = NDArray[np.float64]
@@ -115,6 +115,9 @@ def test_the_lower_bounds_of_the_standard_instances() -> None:
         assert p.lower_bound_coefficient == pytest.approx(coefficient, abs=5e-4)
         assert p.lower_bound(1e5) == pytest.approx(at_100_000, abs=0.05)
     sure = Preferences([[0.5, 1], [0, 0.5]])
+    for horizon in (0, -1, float("nan")):
+        with pytest.raises(InputError, match=f"horizon is {horizon}: it must be at least 1"):
+            sure.lower_bound(horizon)
     assert sure.lower_bound_coefficient == pytest.approx(0.25 / log(2))
 
 
@@ -197,6 +200,7 @@ def broken(i: int, j: int, value: float) -> Floats:
         ([], "must be square"),
         (np.zeros((0, 0)), "must be square"),
         ([["a"]], "not a number"),
+        (np.array([[0.5 + 1j]]), "not a number"),
         ([[0.5, 0.5], [0.5]], "not a number"),
     ],
 )
@@ -231,6 +235,8 @@ def test_arms_that_are_even_but_for_rounding_are_even(off: float) -> None:
         (["a", "b", "a"], "label 'a' stands twice"),
         (["a", "", "c"], "label '' is not a name"),
         (["a", 2, "c"], "label 2 is not a name"),
+        ("abc", "labels is 'abc': give a list"),
+        (3, "labels is 3: give a list"),
     ],
 )
 def test_labels_are_unique_names(labels: Any, message: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import log
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from roundel._matrixfile import read_matrix
-from roundel.errors import NoCondorcetWinnerError, PreferencesError
+from roundel.errors import InputError, NoCondorcetWinnerError, PreferencesError
 from roundel.tally import Floats, kl_half
 
 TOLERANCE = 1e-9  # what rounding may leave of P[i, j] + P[j, i] = 1
@@ -156,6 +156,8 @@ class Preferences:
 
     def lower_bound(self, horizon: float) -> float:
         """The asymptotic lower bound on strong regret at `horizon`: the coefficient times ln T."""
+        if not horizon >= 1:
+            raise InputError(f"horizon is {horizon}: it must be at least 1")
         return self.lower_bound_coefficient * log(horizon)
 
     def restrict(self, arms: Sequence[int], name: str | None = None) -> Preferences:
@@ -180,6 +182,8 @@ class Preferences:
 
 def _validated(matrix: ArrayLike) -> Floats:
     try:
+        if np.iscomplexobj(matrix):
+            raise TypeError
         p = np.array(matrix, np.float64)
     except (TypeError, ValueError):
         raise PreferencesError("the matrix holds something that is not a number: give K rows of K numbers") from None
@@ -210,6 +214,8 @@ def _validated(matrix: ArrayLike) -> Floats:
 def _labels(labels: Sequence[str] | None, arms: int) -> tuple[str, ...]:
     if labels is None:
         return tuple(str(i) for i in range(arms))
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise PreferencesError(f"labels is {labels!r}: give a list with one label an arm")
     names = tuple(labels)
     if len(names) != arms:
         raise PreferencesError(f"{len(names)} labels for {arms} arms: give one label an arm")
