@@ -6,7 +6,7 @@ import roundel as rd
 @rd.batched("one-shot", paper="none: an example")
 def one_shot(arms, horizon, rounds, rng, *, share: float = 0.5):
     """Duel all pairs once, with a share of the budget, and commit to who took most points."""
-    pairs = arms.count * (arms.count - 1) // 2
+    pairs = max(1, arms.count * (arms.count - 1) // 2)
     result = yield rd.Plan.all_pairs(arms.active, max(1, int(share * horizon / pairs)))
     return int(result.total.points.sum(axis=1).argmax())
 

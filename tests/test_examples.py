@@ -26,6 +26,8 @@ def test_a_policy_of_ones_own_runs_like_any_other(tmp_path: Path) -> None:
     lines = run([str(ROOT / "examples" / "own_policy.py")], tmp_path).splitlines()
     assert [line.split()[0] for line in lines] == ["one-shot", "one-shot:share=0.1", "c2b-kl:defeat=majority"]
     assert all("winner ranker 0" in line for line in lines)
+    alone = "import own_policy, roundel; print(roundel.Run('one-shot', 1, 10).winner)"
+    assert run(["-c", f"import sys; sys.path.insert(0, {str(ROOT / 'examples')!r}); {alone}"], tmp_path) == "0\n"
 
 
 def test_the_readme_shows_what_its_simulation_prints(tmp_path: Path) -> None:

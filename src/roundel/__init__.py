@@ -49,6 +49,10 @@ _LATER = {
 }  # what loads when it is first used, so that importing roundel stays quick
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'roundel' has no attribute {name!r}")

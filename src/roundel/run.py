@@ -235,7 +235,7 @@ class Run:
             raise VerdictError(
                 f"{name} has shape {column.shape}: the plan has {len(plan)} pairs; give one number a pair"
             )
-        self._refuse(column < 0, plan, column, name, np.zeros_like(column), "the least possible")
+        self._refuse(column < 0, plan, column, name, np.zeros_like(column), "or more")
         return column
 
     @staticmethod

@@ -80,7 +80,7 @@ def test_lines_that_fail_do_not_hold_up_the_others(store: str) -> None:
     bad = ["{", "[]", '{"duel": "1.0", "token": "forged", "verdict": "first"}', lines[3]]
     out, err = roundel("tell", store, "cup", "-", "--json", given="\n".join([*bad, *good, passed, ""]), status=1)
     assert [json.loads(line)["became"] for line in out.splitlines()] == ["counted", "counted", "rejected"]
-    assert "4 lines were not taken (the others were): line 1: not JSON" in err
+    assert "4 of 7 lines were not taken: line 1: not JSON" in err
     counts = json.dumps({"key": "log", "counts": [["a", "b", 0, 0, 1]]})
     assert json.loads(roundel("tell", store, "cup", "--json", given=counts)[0])["became"] == "counted"
 

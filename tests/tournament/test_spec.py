@@ -203,6 +203,16 @@ def test_broken_files_name_the_file(tmp_path: Path, name: str, content: bytes) -
         Spec.build("n", **read_spec(path))
 
 
+@pytest.mark.parametrize(
+    ("content", "message"), [("", "the file is empty"), ("# later\n", "empty"), ("opions: [a, b]\n", "field 'opions'")]
+)
+def test_a_file_without_options_says_so(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "o.yaml"
+    path.write_text(content)
+    with pytest.raises(SpecError, match=rf"o\.yaml: .*{message}"):
+        read_spec(path)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"none\.yaml"):
         read_spec(tmp_path / "none.yaml")

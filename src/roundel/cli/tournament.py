@@ -143,7 +143,8 @@ def tell(
     if not as_json:
         typer.echo(", ".join(f"{count} {word}" for word, count in became.items()) or "no verdicts")
     if failed:
-        raise InputError(f"{len(failed)} lines were not taken (the others were): {failed[0]}")
+        lines = len(failed) + sum(became.values())
+        raise InputError(f"{len(failed)} of {lines} lines were not taken: {failed[0]}")
 
 
 def _tell(cup: Tournament, line: str, judge: str | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from roundel.errors import PolicyError
@@ -211,7 +212,9 @@ def find(name: str) -> Policy:
     try:
         return _policies[name]
     except KeyError:
-        raise PolicyError(f"there is no policy {name!r}: choose one of {', '.join(policies())}") from None
+        close = get_close_matches(name, policies(), n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise PolicyError(f"there is no policy {name!r}: {hint}choose one of {', '.join(policies())}") from None
 
 
 def resolve(policy: str | Policy, parameters: Mapping[str, Any]) -> tuple[Policy, dict[str, Any]]:

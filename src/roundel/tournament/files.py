@@ -34,6 +34,10 @@ def read_spec(path: str | Path) -> dict[str, Any]:
     if reader is None:
         raise SpecError(f"{place}: options are read from {', '.join(readers)} files; rename or convert it")
     value = reader(_text(place), place)
+    if value is None:
+        raise SpecError(f"{place}: the file is empty: write a list of options, or a mapping with 'options'")
+    if isinstance(value, dict) and (typo := [k for k, v in value.items() if isinstance(v, list) and k not in FIELDS]):
+        raise SpecError(f"{place}: unknown field {typo[0]!r}: the fields are {', '.join(FIELDS)}")
     fields = value if isinstance(value, dict) and "options" in value else {"options": value}
     if unknown := [key for key in fields if key not in FIELDS]:
         raise SpecError(f"{place}: unknown field {unknown[0]!r}: the fields are {', '.join(FIELDS)}")
