@@ -20,10 +20,11 @@ from roundel.tally import Tally
 Unranked = Literal["ignored", "last"]
 
 SUFFIXES = (".soc", ".soi", ".toc", ".toi")
-_HEADER = re.compile(r"#\s*([^:]+?)\s*:\s*(.*?)\s*")
 _GROUP = re.compile(r"\s*(?:\{([\d,\s]*)\}|(\d+))\s*(,|$)", re.ASCII)
 _DIGITS = 15  # of a number; no count of voters has more, and sums stay exact
 _CHUNK = 4096  # ballots counted at a time
+MOST_ALTERNATIVES = 10_000  # the tally of that many fills 0.8 GB
+MOST_VOTERS = 10**15  # twice that many points between two alternatives are still counted exactly
 
 
 @dataclass(slots=True)
@@ -38,22 +39,27 @@ class _Header:
     names: dict[int, str] = field(default_factory=dict)
 
     def take(self, number: int, line: str) -> None:
-        match = _HEADER.fullmatch(line)
-        if match is None:
+        words, colon, value = (piece.strip() for piece in line.removeprefix("#").partition(":"))
+        if not colon:
             return  # a remark
-        key, value = match[1].upper(), match[2]
+        key = words.upper()
         if key == "DATA TYPE":
             if f".{value.lower()}" not in SUFFIXES:
                 raise broken(self.path, number, f"data type {value!r}: one of soc, soi, toc, toi was expected")
             self.kind = value.lower()
         elif key == "NUMBER ALTERNATIVES":
+            if self.alternatives:
+                raise broken(self.path, number, "declares the number of alternatives a second time; declare it once")
             self.alternatives = _count(self.path, number, value, "the number of alternatives")
+            if self.alternatives > MOST_ALTERNATIVES:
+                rule = f"the most is {MOST_ALTERNATIVES:,}; leave out those that few voters rank"
+                raise broken(self.path, number, f"{self.alternatives:,} alternatives: {rule}")
         elif key == "NUMBER VOTERS":
             self.voters = _count(self.path, number, value, "the number of voters")
         elif key == "NUMBER UNIQUE ORDERS":
             self.orders = _count(self.path, number, value, "the number of unique orders")
         elif key.startswith("ALTERNATIVE NAME"):
-            which = _count(self.path, number, match[1][len("ALTERNATIVE NAME") :].strip(), "an alternative's number")
+            which = _count(self.path, number, words[len("ALTERNATIVE NAME") :].strip(), "an alternative's number")
             if which in self.names:
                 raise broken(self.path, number, f"names alternative {which} a second time; name it once")
             self.names[which] = value
@@ -116,6 +122,8 @@ def _chunks(path: Path, header: _Header) -> Iterator[tuple[Ints, Ints]]:
             _check_header(path, number, header)
         count, order = _ballot(path, number, line, header)
         voters, orders = voters + count, orders + 1
+        if voters > MOST_VOTERS:
+            raise broken(path, number, f"{voters:,} voters so far: no more than {MOST_VOTERS:,} are counted exactly")
         votes.append(count)
         ranks.append(order)
         if len(votes) == _CHUNK:
