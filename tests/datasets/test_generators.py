@@ -115,7 +115,7 @@ def test_mallows_is_exact(arms, dispersion):
     assert sorted_matrix == pytest.approx(expected, abs=1e-9)
 
 
-@given(arms=sizes, seed=seeds, dispersion=st.floats(0, 0.95))
+@given(arms=sizes, seed=seeds, dispersion=st.floats(0, 0.9999))
 def test_mallows_is_strongly_transitive(arms, seed, dispersion):
     assert mallows(arms=arms, seed=seed, dispersion=dispersion).sst
 
@@ -126,7 +126,8 @@ def test_mallows_is_strongly_transitive(arms, seed, dispersion):
         (mallows, {"arms": 1}, r"arms is 1: it must be at least 2"),
         (bradley_terry, {"arms": 20_000}, r"arms is 20000: it must be at most 10000"),
         (linear_utilities, {"seed": -1}, r"seed is -1"),
-        (mallows, {"dispersion": 1.0}, r"dispersion is 1.0: it must be a number at least 0 and below 1"),
+        (mallows, {"dispersion": 1.0}, r"dispersion is 1.0: it must be a number at least 0 and at most 0.9999"),
+        (mallows, {"dispersion": 1 - 1e-9}, r"dispersion is 0.999999999: it must be"),
         (random_condorcet, {"gap": 0.0}, r"gap is 0.0: it must be a number above 0 and at most 0.5"),
         (hard_condorcet, {"gap": float("nan")}, r"gap is nan"),
         (hard_condorcet, {"strength": "big"}, r"strength is 'big'"),

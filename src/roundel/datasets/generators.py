@@ -76,7 +76,7 @@ def mallows(*, arms: int = 30, seed: int = 1, dispersion: float = 0.8) -> Prefer
     (Mallows 1957). The centre is drawn with the seed. SST holds.
     """
     arms = _arms(arms)
-    _within("dispersion", dispersion, 0.0, 1.0, high_open=True)
+    _within("dispersion", dispersion, 0.0, 0.9999)  # nearer to 1, rounding swallows what tells the arms apart
     ahead = np.full(arms, 1.0)  # by the distance in the centre
     ahead[0] = 0.5
     if dispersion > 0:
@@ -98,12 +98,12 @@ def _arms(arms: int) -> int:
     return whole("arms", arms, least=2, most=MOST_ARMS)
 
 
-def _within(name: str, value: float, low: float, high: float, low_open: bool = False, high_open: bool = False) -> None:
+def _within(name: str, value: float, low: float, high: float, low_open: bool = False) -> None:
     fits = isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
-    fits = fits and (low < value if low_open else low <= value) and (value < high if high_open else value <= high)
+    fits = fits and (low < value if low_open else low <= value) and value <= high
     if not fits:
-        left, right = "above" if low_open else "at least", "below" if high_open else "at most"
-        raise InputError(f"{name} is {value!r}: it must be a number {left} {low:g} and {right} {high:g}")
+        left = "above" if low_open else "at least"
+        raise InputError(f"{name} is {value!r}: it must be a number {left} {low:g} and at most {high:g}")
 
 
 def _problem(kind: str, upper: Floats, **parameters: float) -> Preferences:
