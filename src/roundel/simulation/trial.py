@@ -133,8 +133,8 @@ def _batched(
         wins = world.binomial(plan.times, problem.matrix[plan.first, plan.second])
         run._digest(plan, 2 * wins, plan.times)  # by construction these are verdicts of this very plan
     alone = run.winner is not None
-    per_duel = float(costs[run.winner, run.winner]) if run.winner is not None else 0.0
-    curve[at:] = paid + per_duel * (times[at:] - spent)
+    # What is left of the horizon goes to the leader, also where the policy stopped before it had a winner.
+    curve[at:] = paid + float(costs[run.leader, run.leader]) * (times[at:] - spent)
     return {
         "curve": curve,
         "rounds": run.rounds,
