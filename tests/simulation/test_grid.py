@@ -109,6 +109,15 @@ def test_what_was_added_up_reads_back_as_the_same_trials(tmp_path: Path, ending:
     assert same(Comparison.load(tmp_path / f"table.{ending}"), table)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("seed", [2**63 - 1, 2**63, 2**127 + 1])
+def test_a_seed_of_any_size_is_kept(tmp_path: Path, ending: str, seed: int) -> None:
+    target = tmp_path / f"table.{ending}"
+    table = compare(["c2b"], [PROBLEM], 300, 2, seed=seed, out=target)
+    assert Comparison.load(target).rows[0].seed == seed
+    assert same(Comparison.load(target), table)
+
+
 def test_different_settings_are_never_averaged() -> None:
     short, long = (compare(["c2b"], [PROBLEM], horizon, 2) for horizon in (300, 3000))
     weak = compare(["c2b"], [PROBLEM], 300, 2, regret="weak")

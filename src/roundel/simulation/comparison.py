@@ -191,12 +191,14 @@ def _row(table: dict[str, list[Any]], start: int, end: int) -> Row:
     curve = Curve(np.array(table["t"][start:end]), np.array(table["regret"][start:end]))
     facts = {name: one[name] for name in FACTS if name != "total_regret"}
     trial = Trial(one["policy"], one["problem"], one["horizon"], one["total_regret"], curve, **facts)
-    return Row(trial, one["repeat"], one["max_rounds"], one["seed"], one["regret_kind"])
+    return Row(trial, one["repeat"], one["max_rounds"], int(one["seed"]), one["regret_kind"])
 
 
 def _write(table: dict[str, list[Any]], path: Path, ending: str) -> None:
     if ending == ".parquet":
         arrow, parquet = _pyarrow()
+        if max(table["seed"], default=0) >= 2**63:  # numpy's own seeds have 128 bits; Parquet's numbers have 64
+            table = {**table, "seed": list(map(str, table["seed"]))}
         parquet.write_table(arrow.table(table), path, compression="zstd")
         return
     with path.open("w", newline="", encoding="utf-8") as file:
