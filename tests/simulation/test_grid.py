@@ -148,6 +148,24 @@ def test_bad_tables_are_refused(tmp_path: Path) -> None:
         compare(["c2b"], [PROBLEM], 100, 1).save(tmp_path / "table.xlsx")
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_no_trial_at_all_is_kept_and_read_back(tmp_path: Path, ending: str) -> None:
+    Comparison(()).save(tmp_path / f"none.{ending}")
+    assert Comparison.load(tmp_path / f"none.{ending}").rows == ()
+
+
+def test_a_cell_that_was_emptied_is_named(alone: Comparison, tmp_path: Path) -> None:
+    target = tmp_path / "table.csv"
+    alone.save(target)
+    lines = target.read_text().splitlines()
+    cells = lines[2].split(",")
+    for name in ("t", "regret", "repeat"):
+        column = lines[0].split(",").index(name)
+        target.write_text("\n".join([*lines[:2], ",".join([*cells[:column], "", *cells[column + 1 :]]), *lines[3:]]))
+        with pytest.raises(InputError, match=rf"table\.csv: row 2 has no {name}"):
+            Comparison.load(target)
+
+
 def test_an_interrupted_comparison_goes_on_where_it_stopped(alone: Comparison, tmp_path: Path) -> None:
     """Kill the process in the middle; the journal keeps what was done, a torn last line is dropped."""
     target = tmp_path / "table.parquet"

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import nan, sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from roundel.tally import Floats
 
 COLUMNS = ("problem", "policy", "horizon", "max_rounds", "seed", "repeat", "regret_kind", "t", "regret")
 ENDINGS = (".parquet", ".csv")
+MAY_BE_EMPTY = {"max_rounds", "duels_to_winner", "winner"}
 FACTS = ("total_regret", "rounds", "batches", "duels", "duels_to_winner", "winner", "leader", "right")
 
 
@@ -171,11 +173,14 @@ class Comparison:
         table = _read_csv(source) if source.suffix == ".csv" else _read_parquet(source)
         if missing := [name for name in COLUMNS + FACTS if name not in table]:
             raise InputError(f"{source}: the columns {', '.join(missing)} are missing; is it a saved comparison?")
+        for name in set(COLUMNS + FACTS) - MAY_BE_EMPTY:
+            if None in table[name]:
+                raise InputError(f"{source}: row {table[name].index(None) + 1} has no {name}; was the file edited?")
         t = table["t"]
         starts = [i for i in range(len(t)) if i == 0 or t[i] <= t[i - 1]]  # time ascends within a trial ...
         keys = list(zip(*(table[name] for name in COLUMNS[:7]), strict=True))
         starts = sorted({*starts, *(i for i in range(1, len(t)) if keys[i] != keys[i - 1])})  # ... of one setting
-        return cls(tuple(_row(table, start, end) for start, end in zip(starts, [*starts[1:], len(t)], strict=True)))
+        return cls(tuple(_row(table, start, end) for start, end in pairwise([*starts, len(t)])))
 
 
 def check_table_path(path: str | os.PathLike[str]) -> Path:
