@@ -19,7 +19,7 @@ from instances import RPS3, SIX
 from roundel.errors import InputError, MissingExtraError, NoCondorcetWinnerError, ScheduleWarning
 from roundel.policies.registry import _policies, batched, resolve
 from roundel.preferences import Preferences
-from roundel.simulation import Comparison, compare, simulate
+from roundel.simulation import Comparison, compare, grid, simulate
 from roundel.simulation.grid import Cell, workers
 from roundel.simulation.journal import Journal
 from roundel.simulation.trial import Trial
@@ -63,6 +63,17 @@ def test_a_local_ray_cluster_gives_the_same_numbers(alone: Comparison, tmp_path:
     environment = {**os.environ, "RAY_DEDUP_LOGS": "0", "RAY_USAGE_STATS_ENABLED": "0", "HOME": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script, json.dumps(SIX.tolist()), str(target)], check=True, env=environment)
     assert same(alone, Comparison.load(target))
+
+
+def test_naming_a_cluster_is_enough_to_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One job, the default, would run in this very process."""
+    asked = []
+    monkeypatch.setattr(grid, "workers", lambda jobs, backend: asked.append((backend, jobs)) or workers(1))
+    for backend in grid.BACKENDS:
+        compare(["c2b"], [PROBLEM], 100, 1, backend=backend)
+    assert asked == [("processes", 1), ("threads", 1), ("ray", -1), ("dask", -1)]
+    compare(["c2b"], [PROBLEM], 100, 1, backend="ray", jobs=3)
+    assert asked[-1] == ("ray", 3)
 
 
 def test_company_and_more_repeats_do_not_change_a_trial(alone: Comparison) -> None:

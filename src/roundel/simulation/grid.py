@@ -23,7 +23,8 @@ from roundel.simulation.journal import Journal
 from roundel.simulation.regret import regret_table
 from roundel.simulation.trial import POINTS, Trial, preferences, simulate
 
-BACKENDS = ("processes", "threads", "ray", "dask")
+CLUSTERS = ("ray", "dask")
+BACKENDS = ("processes", "threads", *CLUSTERS)
 WAVE = 16  # tasks a worker
 TASK_SECONDS = 0.5  # about how long one task of a worker should take
 
@@ -69,9 +70,10 @@ def compare(
 
     Repeat r has its own stream, the r-th child of `seed`: the numbers are the same for any number of jobs, any
     backend and any company of other policies. `jobs` processes of this machine (-1: all cores), or a cluster:
-    `backend="ray"` or "dask" uses the one that is connected, or starts a local one. With `out` (a .parquet or .csv
-    file) every trial is kept as soon as it is done, and a comparison that was interrupted goes on where it
-    stopped. `progress`: a bar on the terminal (default: if there is one).
+    `backend="ray"` or "dask" uses the one that is connected, or starts a local one, with one job a core unless
+    `jobs` says how many. With `out` (a .parquet or .csv file) every trial is kept as soon as it is done, and a
+    comparison that was interrupted goes on where it stopped. `progress`: a bar on the terminal (default: if there
+    is one).
     """
     horizon = whole("horizon", horizon, least=1, most=MOST_DUELS)
     points = whole("points", points, least=2)
@@ -108,6 +110,8 @@ def run_cells(
         raise InputError(f"backend is {backend!r}: it must be one of {', '.join(BACKENDS)}")
     if not isinstance(jobs, int) or jobs == 0:
         raise InputError(f"jobs is {jobs!r}: it must be a number of processes, or -1 for one a core")
+    if backend in CLUSTERS and jobs == 1:
+        jobs = -1  # naming the cluster is enough: one job would run here and not there
     keys = [cell.key for cell in cells]
     if len(set(keys)) < len(keys):
         policy, problem, *_ = max(keys, key=keys.count)
