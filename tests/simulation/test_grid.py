@@ -155,6 +155,8 @@ def test_bad_tables_are_refused(tmp_path: Path) -> None:
         Comparison.load(wrong)
     with pytest.raises(InputError, match="no such file"):
         Comparison.load(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="cannot write there"):  # there is no room for '.writing' in the name
+        Comparison(()).save(tmp_path / ("x" * 250 + ".csv"))
     with pytest.raises(InputError, match=r"\.parquet or \.csv"):
         compare(["c2b"], [PROBLEM], 100, 1).save(tmp_path / "table.xlsx")
 

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import nan, sqrt
@@ -160,7 +161,8 @@ class Comparison:
         except OSError as error:
             raise InputError(f"{target}: cannot write there ({error.strerror}); choose another file") from None
         finally:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # what could not be made cannot be removed either
+                part.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Comparison:
