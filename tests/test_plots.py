@@ -62,6 +62,13 @@ def test_figures_are_saved_as_asked(table: Comparison, tmp_path: Path) -> None:
         assert (tmp_path / f"curves.{ending}").stat().st_size > 5000
 
 
+def test_any_name_and_no_regret_at_all_can_be_drawn(tmp_path: Path) -> None:
+    priced = Preferences([[0.5, 0.6], [0.4, 0.5]], name=r"$5_$ against $\frac$")
+    alone = Preferences([[0.5]], name="alone")  # one arm costs nothing
+    compare(["c2b"], [priced, alone], 100, 2).plot(tmp_path / "curves.svg")
+    assert r"$5_$ against $\frac$" in (tmp_path / "curves.svg").read_text()
+
+
 def test_what_needs_matplotlib_says_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not installed
     with pytest.raises(MissingExtraError, match=r"roundel\[plot\]"):

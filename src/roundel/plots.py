@@ -64,7 +64,10 @@ def regret_panels(
             wide = 2 * np.nan_to_num(band.error[shown])
             axes.fill_between(t, np.maximum(mean - wide, 1e-3), mean + wide, color=look["color"], alpha=0.18, lw=0)
             ends.append((float(mean[-1]), _name(policy, names), look["color"]))
-        axes.set(xscale="log", yscale="log", title=(titles or {}).get(problem, problem))
+        low, high = axes.dataLim.intervaly
+        if low == high:  # nobody pays anything: a logarithmic scale needs some height
+            axes.set_ylim(low / 10, high * 10)
+        axes.set(xscale="log", yscale="log", title=(titles or {}).get(problem, _plain(problem)))
         axes.set_xlim(right=float(band.t[-1]))
         _label_ends(axes, ends)
     _share_labels(figure, "duels", "cumulative regret")
@@ -154,7 +157,12 @@ def _look(index: int) -> dict[str, Any]:
 
 
 def _name(policy: str, names: dict[str, str] | None) -> str:
-    return (names or {}).get(policy, policy)
+    return (names or {}).get(policy, _plain(policy))
+
+
+def _plain(text: str) -> str:
+    """Keep what stands between dollars in a user's name from being taken for mathematics."""
+    return text.replace("$", r"\$")
 
 
 def _label_ends(axes: Axes, ends: list[tuple[float, str, str]], gap: float = 0.062) -> None:
