@@ -73,7 +73,7 @@ def test_a_difference_within_the_noise_is_no_victory() -> None:
 def test_losing_the_winner_is_reported() -> None:
     rows = table(COSTS).rows
     wrong = Comparison(tuple(r._replace(trial=_wrong(r.trial)) if r.trial.policy == "scomp2" else r for r in rows))
-    assert "SCOMP2, A, B = 11: right in 0% of the runs" in claims(wrong, wrong, {"a": "A", "b": "B"})
+    assert "SCOMP2, A, B = 11: right in 0 of 2 runs" in claims(wrong, wrong, {"a": "A", "b": "B"})
 
 
 def _wrong(one: Trial) -> Trial:

@@ -200,10 +200,14 @@ def claims(first: Comparison, second: Comparison, titles: dict[str, str]) -> str
     ]
     lines += ["## The winner", ""]
     lines += [
-        f"- {NAMES[r['policy']]}, {titles[r['problem']]}, B = {r['max_rounds']}: right in {r['right']:.0%} of the runs"
-        for r in wrong
+        f"- {NAMES[r['policy']]}, {titles[r['problem']]}, B = {r['max_rounds']}: right in {_runs(r)}" for r in wrong
     ] or ["- Every batched policy led with the Condorcet winner at the end of every run."]
     return "\n".join(lines) + "\n"
+
+
+def _runs(row: dict[str, Any]) -> str:
+    """Say in how many runs the leader was the winner: as a percentage, 999 of 1000 would read as all."""
+    return f"{round(row['right'] * row['repeats'])} of {row['repeats']} runs"
 
 
 def _ratio(table: Comparison, policy: str, rival: str, problem: str) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import pytest
 
 import roundel
 from instances import SIX
+from roundel.cli.output import share
 from roundel.policies import parse, policies
 
 
@@ -81,6 +82,13 @@ def test_compare_prints_draws_and_keeps(tmp_path: Path) -> None:
     assert [row["regret"] for row in rows] == [row["regret"] for row in again.summary()]
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "t.svg"}
     assert "PCOMP" in (tmp_path / "t.svg").read_text().upper()
+
+
+@pytest.mark.parametrize(
+    ("part", "text"), [(0, "0%"), (1e-9, "<1%"), (0.25, "25%"), (0.99, "99%"), (0.9951, ">99%"), (1.0, "100%")]
+)
+def test_nearly_all_is_not_written_as_all(part: float, text: str) -> None:
+    assert share(part) == text
 
 
 def test_a_problem_may_be_a_file_with_a_single_repeat(tmp_path: Path) -> None:

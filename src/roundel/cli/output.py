@@ -44,6 +44,11 @@ def number(cell: Any) -> str:
     return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
 
 
+def share(part: float) -> str:
+    """Write a share as a percentage: 0% is none and 100% is all, never nearly so."""
+    return "<1%" if 0 < part < 0.01 else ">99%" if 0.99 < part < 1 else f"{part:.0%}"
+
+
 def without_nan(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Replace what is not a number (the error of a single repeat) by null, which JSON has."""
     return [{key: None if value != value else value for key, value in row.items()} for row in rows]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from roundel.cli.output import AsJson, print_json, print_table, without_nan
+from roundel.cli.output import AsJson, print_json, print_table, share, without_nan
 
 Jobs = Annotated[int, typer.Option(metavar="N", help="Processes; -1: one a core. The numbers are the same for any.")]
 Seed = Annotated[int, typer.Option(metavar="S", help="The seed that everything random comes from.")]
@@ -108,8 +108,8 @@ def _print_summary(rows: list[dict[str, Any]]) -> None:
                 row["rounds"],
                 row["most_rounds"],
                 row["duels_to_winner"],
-                f"{row['known']:.0%}",
-                f"{row['right']:.0%}",
+                share(row["known"]),
+                share(row["right"]),
             ]
             for row in rows
         ],
