@@ -60,6 +60,8 @@ def test_the_claims_follow_the_numbers() -> None:
     rmed = sections["C2B-KL is comparable to RMED1, B = floor(ln T) + 6"]
     assert "- C2B-KL: **does not hold (2.86 times at worst)**" in rmed
     assert "- C2B-KL majority: **holds roughly (at worst 1.71 times)**" in rmed
+    against = sections["C2B-KL beats SCOMP2 on most data sets, B = floor(ln T)"]
+    assert "SCOMP2 may play 2B + 1 rounds: here it played up to 5, C2B-KL up to 5." in against
     assert "stand-ins" in text
 
 
@@ -117,6 +119,7 @@ def test_paper_writes_figures_tables_trials_and_claims(tmp_path: Path, monkeypat
     svg = (result.folder / f"{FIGURES[0]}.svg").read_text()
     for name in NAMES.values():
         assert svg.count(f"<!-- {name} -->") >= 2  # each curve carries its name, in each panel
+    assert "SCOMP2: 2B + 1" in (result.folder / f"{FIGURES[2]}.svg").read_text()
     again = paper(tmp_path / "again", repeats=2, seed=1, jobs=2)
     for name in FIGURES:
         assert (again.folder / f"{name}.svg").read_bytes() == (result.folder / f"{name}.svg").read_bytes()

@@ -79,6 +79,7 @@ def rounds_panels(
     sequential: Mapping[str, Mapping[str, float]],
     names: dict[str, str] | None = None,
     titles: dict[str, str] | None = None,
+    x: str = "rounds allowed (B)",
 ) -> Figure:
     """Draw mean regret against the bound on rounds.
 
@@ -101,7 +102,7 @@ def rounds_panels(
             ends.append((level, _name(policy, names), "#7A7A7A"))
         axes.set(yscale="log", title=(titles or {}).get(problem, problem))
         _label_ends(axes, ends)
-    _share_labels(figure, "rounds allowed (B)", "regret at the horizon")
+    _share_labels(figure, x, "regret at the horizon")
     return figure
 
 
