@@ -206,3 +206,11 @@ def test_bad_arguments_are_refused(tmp_path):
         ranker_preferences(path, features=[1, 1])
     with pytest.raises(DataError, match=r"1 features .* two are the least"):
         ranker_preferences(path, features=[1])
+
+
+def test_more_rankers_than_can_be_compared_are_refused(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("1 qid:1 " + " ".join(f"{f}:1" for f in range(1, 100_001)) + "\n")
+    with pytest.raises(DataError, match=r"train.txt: 100,000 features, each a ranker, and 1,000 are the most; choose"):
+        ranker_preferences(path, comparisons=1)
+    assert ranker_preferences(path, features=[1, 99_999], comparisons=1).arms == 2

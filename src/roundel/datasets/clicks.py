@@ -32,6 +32,7 @@ User = Literal["perfect", "navigational", "informational"]
 
 STEEPNESS = 3.0  # of the softmax over places: the paper's tau
 PAGE = 10  # documents shown
+MOST_RANKERS = 1000  # half a million pairs, each compared on every query
 _ROWS = 100_000  # interleaved lists made at a time
 _CLOCKS = 4_000_000  # and clocks drawn for them
 
@@ -91,6 +92,9 @@ def ranker_preferences(
     chosen = found.features if features is None else np.array(list(features), np.int64)
     if chosen.size < 2:
         raise DataError(f"{os.fspath(path)}: {chosen.size} features that are not zero everywhere; two are the least")
+    if chosen.size > MOST_RANKERS:
+        problem = f"{chosen.size:,} features, each a ranker, and {MOST_RANKERS:,} are the most"
+        raise DataError(f"{os.fspath(path)}: {problem}; choose some: ranker_preferences(path, features=[1, 2, ...])")
     return estimate(path, found, chosen, user, comparisons, seed, name)
 
 
