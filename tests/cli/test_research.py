@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,27 @@ def test_compare_prints_draws_and_keeps(tmp_path: Path) -> None:
     assert [row["regret"] for row in rows] == [row["regret"] for row in again.summary()]
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "t.svg"}
     assert "PCOMP" in (tmp_path / "t.svg").read_text().upper()
+
+
+def test_a_bar_moves_on_a_terminal_and_nowhere_else() -> None:
+    arguments = ["compare", "--policy", "c2b", "--problem", "six_rankers", "--horizon", "500", "--repeats", "3"]
+    assert roundel_(*arguments).stderr == ""
+    terminal, side = os.openpty()
+    with open(terminal, "rb", buffering=0) as screen:
+        done = subprocess.run(
+            [sys.executable, "-m", "roundel", *arguments, "--json"],
+            stdout=subprocess.PIPE,
+            stderr=side,
+            env={**os.environ, "TERM": "xterm"},
+        )
+        os.close(side)
+        shown = b""
+        with suppress(OSError):  # how the end of a terminal reads
+            while part := screen.read(4096):
+                shown += part
+    assert json.loads(done.stdout)[0]["repeats"] == 3  # the numbers are not disturbed
+    assert b"trials" in shown
+    assert b"3/3" in shown
 
 
 @pytest.mark.parametrize(
