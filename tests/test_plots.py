@@ -69,6 +69,19 @@ def test_any_name_and_no_regret_at_all_can_be_drawn(tmp_path: Path) -> None:
     assert r"$5_$ against $\frac$" in (tmp_path / "curves.svg").read_text()
 
 
+def test_a_long_name_is_not_cut_off() -> None:
+    names = ["hard-condorcet:arms=10,seed=1,gap=0.05,strength=0.4", "a,,b", "x" * 70 + ".csv"]
+    figure = plots.regret_panels(compare(["c2b"], [Preferences(SIX, name=name) for name in names], 100, 2))
+    figure.canvas.draw()
+    width = figure.bbox.width
+    for axes, name in zip(figure.axes, names, strict=True):
+        title = axes._left_title
+        assert title.get_text().replace("\n", "") == name
+        assert title.get_window_extent().x1 <= width
+    assert "gap=0.05,\n" in figure.axes[0]._left_title.get_text()
+    plots._pyplot().close(figure)
+
+
 def test_what_needs_matplotlib_says_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not installed
     with pytest.raises(MissingExtraError, match=r"roundel\[plot\]"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 COLOURS = ("#000000", "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#7A7A7A", "#E69F00", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (8, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+WIDEST_TITLE = 40  # characters over a panel
 ENDINGS = (".png", ".svg", ".pdf")
 STYLE = {
     "font.size": 8,
@@ -67,7 +69,7 @@ def regret_panels(
         low, high = axes.dataLim.intervaly
         if low == high:  # nobody pays anything: a logarithmic scale needs some height
             axes.set_ylim(low / 10, high * 10)
-        axes.set(xscale="log", yscale="log", title=(titles or {}).get(problem, _plain(problem)))
+        axes.set(xscale="log", yscale="log", title=(titles or {}).get(problem, _title(problem)))
         axes.set_xlim(right=float(band.t[-1]))
         _label_ends(axes, ends)
     _share_labels(figure, "duels", "cumulative regret")
@@ -164,6 +166,16 @@ def _name(policy: str, names: dict[str, str] | None) -> str:
 def _plain(text: str) -> str:
     """Keep what stands between dollars in a user's name from being taken for mathematics."""
     return text.replace("$", r"\$")
+
+
+def _title(problem: str) -> str:
+    """Break a long name after its commas: a panel that cuts `strength=0.4` short says another problem."""
+    lines = [""]
+    for piece in re.findall(rf"[^,]{{1,{WIDEST_TITLE}}},?|,", problem):
+        if lines[-1] and len(lines[-1] + piece) > WIDEST_TITLE:
+            lines.append("")
+        lines[-1] += piece
+    return _plain("\n".join(lines))
 
 
 def _label_ends(axes: Axes, ends: list[tuple[float, str, str]], gap: float = 0.062) -> None:
