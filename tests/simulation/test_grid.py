@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -218,6 +219,30 @@ def test_two_at_once_do_not_share_a_file(tmp_path: Path) -> None:
         compare(["c2b"], [PROBLEM], 100, 1, out=target)
     assert len(compare(["c2b"], [PROBLEM], 100, 1, out=target).rows) == 1  # whoever had it has let go
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_journal_that_another_run_finishes_meanwhile_is_not_written_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening the file and locking it: what is removed from the folder keeps nothing."""
+    cells = [Cell(*resolve("c2b", {}), PROBLEM, 100, None)]
+    other = Journal(tmp_path / "table.csv", cells, 0)
+    lock = fcntl.flock
+
+    def slow_lock(file, how):
+        other.finish()
+        other.close()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", slow_lock)
+    with pytest.raises(InputError, match="another run has finished this comparison just now"):
+        Journal(tmp_path / "table.csv", cells, 0)
+
+
+def test_a_journal_does_not_mind_the_order_of_the_problems(tmp_path: Path) -> None:
+    cells = [Cell(*resolve("c2b", {}), Preferences(SIX, name=name), 100, None) for name in "ab"]
+    for order in (cells, cells[::-1]):
+        Journal(tmp_path / "table.csv", order, 0).close()
 
 
 def test_a_failed_comparison_lets_go_of_its_journal(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
+from os import fstat
+from os.path import samestat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +28,9 @@ class Journal:
     def __init__(self, target: Path, cells: Sequence[Cell], seed: int) -> None:
         self.target = check_table_path(target)
         self.path = target.with_name(target.name + ".part")
-        # What must be the same for old trials to count; which policies and how many repeats may change.
-        digests = {cell.problem.name: sha256(cell.problem.matrix.tobytes()).hexdigest()[:16] for cell in cells}
+        # What must be the same for old trials to count; which policies, how many repeats and the order may change.
+        matrices = {cell.problem.name: cell.problem.matrix for cell in cells}
+        digests = {name: sha256(matrices[name].tobytes()).hexdigest()[:16] for name in sorted(matrices)}
         settings = sorted({(cell.regret, cell.points) for cell in cells})
         self.head = {
             "roundel comparison": 1,
@@ -54,6 +57,8 @@ class Journal:
             raise InputError(
                 f"{self.path}: this comparison is being run already; wait for it, or choose another file"
             ) from None
+        if not (self.path.exists() and samestat(self.path.stat(), fstat(self._file.fileno()))):
+            raise InputError(f"{self.path}: another run has finished this comparison just now; start again")
         self._file.seek(0)
         data = self._file.read()
         lines = data.splitlines(keepends=True)
