@@ -125,7 +125,7 @@ def letor_text(features: int, queries: int = 12, documents: int = 12) -> str:
 @pytest.mark.parametrize(("name", "features"), [("mslr30", 136), ("yahoo30", 40)])
 def test_thirty_rankers_from_ranking_data(name, features, tmp_path, folder):
     raw = tmp_path / "train.txt"
-    raw.write_text(letor_text(features))
+    raw.write_text("# a remark\n\n" + letor_text(features))
     made = build(name, raw, comparisons=200)
     assert made.arms == 30
     assert made.winner is not None

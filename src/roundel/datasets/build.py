@@ -138,7 +138,8 @@ def _buildable(name: str) -> str:
 
 
 def _is_letor(path: Path) -> bool:
-    return next((b"qid:" in line for _, line in byte_lines(path) if line.strip()), False)
+    remarks = (b"", b"#")  # blank lines too
+    return next((b"qid:" in line for _, line in byte_lines(path) if line.lstrip()[:1] not in remarks), False)
 
 
 def _first_with_winner(path: Path, candidates: Iterable[Preferences]) -> Preferences:
