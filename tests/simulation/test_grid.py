@@ -99,6 +99,9 @@ def test_the_summary_counts_what_the_trials_say(alone: Comparison) -> None:
     assert (band.low <= band.median).all()
     assert (band.median <= band.high).all()
     assert band.high[-1] == pytest.approx(np.quantile(costs, 0.75))
+    for wrong in ((10, 90), (0.9, 0.1)):
+        with pytest.raises(InputError, match="quantiles are"):
+            alone.band("c2b-kl", "six", wrong)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])

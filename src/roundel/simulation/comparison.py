@@ -101,6 +101,8 @@ class Comparison:
                 f"trials of {policy!r} on {problem!r} differ in horizon, rounds, regret or checkpoints: "
                 "one band shows repeats of one setting; select it first"
             )
+        if not 0 <= quantiles[0] <= quantiles[1] <= 1:
+            raise InputError(f"quantiles are {quantiles!r}: give two from 0 to 1, the lower one first")
         trials = [row.trial for row in rows]
         curves = np.array([trial.curve.regret for trial in trials])
         low, median, high = np.quantile(curves, (quantiles[0], 0.5, quantiles[1]), axis=0)
