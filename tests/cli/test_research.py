@@ -121,6 +121,18 @@ def test_a_problem_may_be_a_file_with_a_single_repeat(tmp_path: Path) -> None:
     assert json.loads(done.stdout)[0]["error"] is None  # one repeat has no standard error; JSON has no NaN
 
 
+@pytest.mark.parametrize("options", ["", ":first=model_a,second=model_b,verdict=winner"])
+def test_the_trials_never_replace_the_problem(tmp_path: Path, options: str) -> None:
+    mine = tmp_path / "mine.csv"
+    mine.write_text("model_a,model_b,winner\nx,y,model_a\n")
+    done = roundel_(*("compare", "--policy", "c2b", "--problem", f"mine.csv{options}", "--horizon", "100"),
+                    *("--out", str(mine)), cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 1
+    assert "this is the file of a problem" in done.stderr
+    assert mine.read_text().startswith("model_a")
+    assert list(tmp_path.iterdir()) == [mine]
+
+
 def test_data_build_makes_a_problem_from_its_raw_file(tmp_path: Path, shared_data: Path) -> None:
     raw = shared_data / "mslr" / "MSLR-Navigational.txt"
     done = roundel_("data", "build", "mslr30", "--from", str(raw), "--json", ROUNDEL_DATA=str(tmp_path))

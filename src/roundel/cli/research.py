@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from roundel.cli.output import AsJson, print_json, print_table, share, without_nan
+from roundel.errors import InputError
 
 Jobs = Annotated[int, typer.Option(metavar="N", help="Processes; -1: one a core. The numbers are the same for any.")]
 Seed = Annotated[int, typer.Option(metavar="S", help="The seed that everything random comes from.")]
@@ -75,6 +76,9 @@ def compare(
 
     if plot is not None:
         check_figure_path(plot)  # before the work, not after it
+    for file in (Path(text) for name in problem for text in (name, name.rpartition(":")[0])):  # maybe with options
+        if out is not None and out.is_file() and file.is_file() and out.samefile(file):
+            raise InputError(f"{out}: this is the file of a problem, which the trials would replace; choose another")
     table = run(
         policy,
         [load_problem(name) for name in problem],
