@@ -212,7 +212,7 @@ def find(name: str) -> Policy:
     try:
         return _policies[name]
     except KeyError:
-        close = get_close_matches(name, policies(), n=1)
+        close = get_close_matches(name, policies(), n=1, cutoff=0.7)
         hint = f"did you mean {close[0]}? " if close else ""
         raise PolicyError(f"there is no policy {name!r}: {hint}choose one of {', '.join(policies())}") from None
 
