@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
+import socket
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from roundel.errors import AccessError, ConflictError, InputError, LeaseError
+from roundel.errors import AccessError, ConflictError, InputError, LeaseError, RoundelError
 from roundel.tournament import Tournament
 from roundel.tournament.certificate import verify_certificate
 from roundel.web import Client
@@ -320,6 +322,43 @@ def test_the_client_says_what_is_wrong(served: Served) -> None:
     with pytest.raises(ConflictError, match="already"):
         judge(served)
     assert OWNER not in repr(served.client())
+
+
+@contextlib.contextmanager
+def cuts_off(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that says what it is told, and hangs up; yields its address and what it heard."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            for said in answers:
+                connection, _ = listening.accept()
+                with connection:
+                    heard.append(connection.recv(65536))
+                    connection.sendall(said)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", heard
+        thread.join(5)
+
+
+HALF = b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"to'
+WHOLE = b'HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n{"tournaments":[]}'
+
+
+def test_a_call_whose_answer_breaks_off_is_made_again() -> None:
+    with cuts_off(HALF, b"nonsense\r\n", WHOLE) as (url, heard):
+        assert Client(url, "token", patience=5).tournaments() == []
+    assert len(heard) == 3
+
+
+@pytest.mark.parametrize("what", [lambda cup: cup.close(), lambda cup: cup.invite("judge", "bot")])
+@pytest.mark.parametrize("answer", [HALF, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"])
+def test_what_would_be_done_twice_is_not_made_again(what: Callable[[Any], Any], answer: bytes) -> None:
+    with cuts_off(answer) as (url, heard), pytest.raises(RoundelError, match=r"may have been done|503"):
+        what(Client(url, "token", patience=5).tournament(1))
+    assert len(heard) == 1
 
 
 def test_the_curl_example_of_the_documentation_works(served: Served, tmp_path: Path) -> None:

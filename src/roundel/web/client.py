@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 import urllib.error
@@ -13,6 +14,7 @@ from roundel.errors import AccessError, ConflictError, InputError, LeaseError, R
 
 _ERRORS: dict[int, type[RoundelError]] = {401: AccessError, 403: AccessError, 404: LeaseError, 409: ConflictError}
 _AGAIN = {408, 429, 503}
+_UNTOUCHED = {429}  # refused before anything was done
 PATIENCE = 60.0  # seconds that a call is tried again while the server is away or busy
 
 
@@ -45,8 +47,8 @@ class Client:
             raise InputError(f"{which!r} is not the name of one tournament: this token is for {names}")
         return RemoteTournament(self, int(found[0]["number"]))
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Make one call. Every call may be repeated without harm, so one whose answer is lost is made again."""
+    def call(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
+        """Make one call; one whose answer is lost is made again, unless `again` says that it would do more."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, method=method)
         request.add_header("Authorization", f"Bearer {self._token}")
@@ -60,12 +62,17 @@ class Client:
             except urllib.error.HTTPError as error:
                 with error:
                     why = _why(error)
-                if error.code not in _AGAIN or time.monotonic() + pause > until:
+                if error.code not in (_AGAIN if again else _UNTOUCHED) or time.monotonic() + pause > until:
                     raise _ERRORS.get(error.code, InputError if error.code < 500 else RoundelError)(
                         f"{self.url}: {why}"
                     ) from None
                 pause = max(pause, _seconds(error.headers.get("Retry-After")))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                if not again and not isinstance(getattr(error, "reason", error), ConnectionRefusedError):
+                    raise RoundelError(
+                        f"{self.url}: the answer was lost ({error}), and the call may have been done: look before you "
+                        "make it again"
+                    ) from None
                 if time.monotonic() + pause > until:
                     raise RoundelError(f"{self.url}: no answer ({error}): is the server running?") from None
             time.sleep(pause)
@@ -126,7 +133,8 @@ class RemoteTournament:
 
     def close(self, *, end: bool = False, empty: bool = False) -> int:
         """Close the open round with what it has; return its number."""
-        return int(self._client.call("POST", f"{self._path}/close", {"end": end, "empty": empty})["closed"])
+        body = {"end": end, "empty": empty}  # once more, and the next round would be closed, too
+        return int(self._client.call("POST", f"{self._path}/close", body, again=False)["closed"])
 
     def invitations(self) -> list[dict[str, Any]]:
         """Return the invitations."""
@@ -135,7 +143,7 @@ class RemoteTournament:
     def invite(self, role: str, label: str, voters: int = 1, most: int | None = None) -> dict[str, Any]:
         """Make an invitation for a "voter" or a "judge"; it comes with its token."""
         body = {"role": role, "label": label, "voters": voters, "most": most}
-        return dict(self._client.call("POST", f"{self._path}/invitations", body))
+        return dict(self._client.call("POST", f"{self._path}/invitations", body, again=False))
 
     def revoke(self, invitation: str) -> None:
         """Revoke an invitation by its id."""
