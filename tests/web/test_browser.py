@@ -134,6 +134,21 @@ def test_undo_by_key(serve: Serve, watch: Callable[..., Watched]) -> None:
     assert verdicts(served)[0] == "second"
 
 
+def test_a_double_click_is_one_answer(serve: Serve, watch: Callable[..., Watched]) -> None:
+    served = serve()
+    page = watch(served).start(invite(served))
+    box = page.get_by_role("button", name="A is better").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    for n in (1, 2):
+        page.mouse.down(click_count=n)
+        page.mouse.up(click_count=n)
+        settled(page, 1)
+    page.wait_for_timeout(300)
+    settled(page, 1)
+    page.get_by_role("button", name="A is better").click()
+    settled(page, 2)
+
+
 def test_two_voters_at_once_and_the_wait_for_each_other(serve: Serve, watch: Callable[..., Watched]) -> None:
     served = serve(options=["a", "b"], horizon=2, rounds=1)
     one, two = watch(served), watch(served)

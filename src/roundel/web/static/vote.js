@@ -81,6 +81,11 @@
     if (again) looking = setTimeout(() => (document.hidden ? look() : act(again)), 3000);
   };
 
+  // The second half of a double click would land on the next pair, which nobody has seen yet.
+  document.addEventListener("click", (event) => {
+    if (event.detail > 1 && event.target.closest("[name=verdict]")) event.preventDefault();
+  });
+
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("[data-swap]")) return;
     event.preventDefault();
