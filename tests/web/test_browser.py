@@ -163,6 +163,21 @@ def test_two_voters_at_once_and_the_wait_for_each_other(serve: Serve, watch: Cal
     one.is_clean(served)
 
 
+def test_who_waits_keeps_the_focus_and_is_told_what_is_true(serve: Serve, watch: Callable[..., Watched]) -> None:
+    served = serve(options=["a", "b"], horizon=1, rounds=1)
+    served.voter("Ben")  # holds the only pair
+    watched = watch(served)
+    page = watched.start(invite(served))
+    page.get_by_role("heading", name="One moment").wait_for()
+    page.get_by_role("button", name="Finish").focus()
+    page.evaluate("document.getElementById('stage').classList.add('old')")
+    page.wait_for_selector("#stage:not(.old)")  # it has looked again by itself
+    assert page.evaluate("document.activeElement.innerText") == "Finish"
+    watched.context.set_offline(True)
+    page.get_by_role("alert").filter(has_text="No connection").wait_for()
+    assert "answer" not in page.locator("#connection").inner_text()  # there is none that could be lost
+
+
 def test_an_expired_lease_and_a_closed_round(serve: Serve, watch: Callable[..., Watched]) -> None:
     served = serve()
     watched = watch(served)
@@ -189,7 +204,7 @@ def test_a_lost_connection_loses_no_answer(serve: Serve, watch: Callable[..., Wa
     page = watched.start(invite(served))
     watched.context.set_offline(True)
     page.keyboard.press("ArrowRight")
-    page.get_by_role("alert").filter(has_text="No connection").wait_for()
+    page.get_by_role("alert").filter(has_text="No connection. Your answer is not saved yet").wait_for()
     page.keyboard.press("ArrowLeft")  # nothing else is taken until it is saved
     watched.context.set_offline(False)
     settled(page, 1)

@@ -35,9 +35,9 @@
         if (answer.ok) return await answer.text();
         if (answer.status === 429) pause = Number(answer.headers.get("Retry-After")) || 1;
         else if (answer.status < 500) return location.reload();
-        warn(answer.status === 429 ? "One moment …" : "The server is busy. Your answer is not saved yet; trying again …");
+        warn(answer.status === 429 ? "One moment …" : `The server is busy. ${unsaved ? "Your answer is not saved yet; t" : "T"}rying again …`);
       } catch {
-        warn("No connection. Your answer is not saved yet; trying again …");
+        warn(`No connection. ${unsaved ? "Your answer is not saved yet; t" : "T"}rying again …`);
       }
       await Promise.race([wait(pause), new Promise((on) => addEventListener("online", on, { once: true }))]);
     }
@@ -47,11 +47,15 @@
     const parsed = new DOMParser().parseFromString(text, "text/html").getElementById("stage");
     if (!parsed) return location.reload();
     const before = stage().dataset.stage;
+    const held = stage().contains(document.activeElement) && document.activeElement.form;
     stage().replaceWith(document.adoptNode(parsed));
     const now = stage();
     if (now.dataset.stage === "pair" || before !== now.dataset.stage) {
       document.getElementById("question").focus({ preventScroll: true });
       scrollTo({ top: 0, behavior: "instant" });
+    } else if (held) {
+      const form = [...now.querySelectorAll("form")].find((other) => other.action === held.action);
+      if (form) form.querySelector("button").focus({ preventScroll: true });
     }
     const notice = now.querySelector(".notice");
     if (now.dataset.stage === "pair")
@@ -61,9 +65,10 @@
 
   const act = async (form, button) => {
     if (busy) return;
-    busy = unsaved = true;
+    busy = true;
+    unsaved = Boolean(button && button.name === "verdict");
     stage().setAttribute("aria-busy", "true");
-    if (button && button.name === "verdict") {
+    if (unsaved) {
       stage().dataset.chosen = button.value;
       if (!calm.matches) await wait(0.12);
     }
