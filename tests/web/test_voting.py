@@ -358,7 +358,17 @@ def test_a_voter_who_is_too_fast_is_slowed_down(serve: Serve) -> None:
     voter = served.voter("Anna")
     statuses = [voter.answer().status_code for _ in range(7)]
     assert statuses == [200] * 5 + [429] * 2
-    assert int(voter.page.headers["retry-after"]) >= 1
+    wait = voter.page.headers["retry-after"]
+    assert int(wait) >= 1
+    assert f"wait {wait} s" in voter.page.text
+
+
+def test_nobody_is_told_to_wait_no_time_at_all(serve: Serve) -> None:
+    served = serve(limits={"votes": (4.0, 1)})
+    voter = served.voter("Anna")
+    voter.answer()
+    assert "wait 1 s" in voter.answer().text
+    assert voter.page.headers["retry-after"] == "1"
 
 
 def test_the_first_paint_is_small_and_loads_nothing_from_elsewhere(serve: Serve) -> None:

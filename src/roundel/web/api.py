@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -39,10 +40,16 @@ Body = TypeVar("Body", bound=BaseModel)
 class HttpError(RoundelError):
     """An answer that is a refusal."""
 
-    def __init__(self, status: int, why: str, wait: float | None = None) -> None:
+    def __init__(self, status: int, why: str, wait: int | None = None) -> None:
         """Refuse with `status` and say why."""
         super().__init__(why)
         self.status, self.why, self.wait = status, why, wait
+
+
+def too_fast(what: str, wait: float) -> HttpError:
+    """Return the refusal of who must wait; in whole seconds, as Retry-After has it."""
+    seconds = max(1, math.ceil(wait))
+    return HttpError(429, f"{what}: wait {seconds} s", seconds)
 
 
 UNKNOWN = HttpError(404, "there is no such tournament, or this token is not for it")
@@ -230,7 +237,7 @@ def build(desk: Desk, buckets: Buckets) -> tuple[APIRouter, dict[str, Endpoint]]
     def entry(request: Request, number: int) -> tuple[Caller, Hall]:
         who = caller(desk, request)
         if not who.is_owner and (wait := buckets.take(who.token)):
-            raise HttpError(429, f"too many requests: wait {wait:.1f} s", wait)
+            raise too_fast("too many requests", wait)
         hall = desk.hall(number)
         if hall is None:
             raise UNKNOWN

@@ -173,7 +173,7 @@ def _refuse(request: Request, error: Exception) -> Response:
             log.error("%s", error)
     wait = getattr(error, "wait", None)
     if wait is not None:
-        headers["retry-after"] = str(max(1, round(wait)))
+        headers["retry-after"] = str(wait)
     if request.url.path.startswith("/api/"):
         if status == 401:
             headers["www-authenticate"] = "Bearer"

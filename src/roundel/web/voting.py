@@ -14,7 +14,7 @@ from starlette.routing import Route
 from roundel.tournament.spec import Content
 from roundel.tournament.store import Transaction
 from roundel.web import content, html, invitations, seats
-from roundel.web.api import HttpError
+from roundel.web.api import HttpError, too_fast
 from roundel.web.desk import Desk, Hall
 from roundel.web.invitations import Invitation
 from roundel.web.seats import Seat, View
@@ -146,7 +146,7 @@ class Voting:
         if hall is None or claim is None:
             raise _nothing()
         if wait := self.buckets.take(f"{claim[0]} {claim[1]}"):
-            raise HttpError(429, f"that was faster than anybody reads: wait {wait:.0f} s", wait)
+            raise too_fast("that was faster than anybody reads", wait)
         view = await self.desk.commit(lambda tx: what(hall, tx, self._seat(request, tx, hall)))
         if html.is_fragment(request):
             return await self._page(request, hall, view)
