@@ -330,6 +330,23 @@ def test_a_revoked_invitation_is_as_good_as_none(serve: Serve) -> None:
     _until(lambda: len(counted(served.store)) == 1)  # but what was acknowledged counts
 
 
+@pytest.mark.parametrize(
+    ("typed", "status"),
+    [({"labels": "Ben\nAnna"}, 409), ({"voters": "0"}, 403), ({"count": "0"}, 403), ({"most": "0"}, 403)],
+)
+def test_a_form_that_is_refused_keeps_what_was_typed(serve: Serve, typed: dict[str, str], status: int) -> None:
+    served = serve()
+    served.voter("Anna")
+    owner = served.browser()
+    owner.get("/", params={"token": OWNER})
+    before = dump(served.store)
+    page = owner.post("/t/1/invite", data={"labels": "", "voters": "1", "count": "1", "most": ""} | typed)
+    assert page.status_code == status
+    assert dump(served.store) == before
+    for name, text in typed.items():
+        assert re.search(rf'name="{name}"[^>]*(value="|>){text}["<]', page.text), name
+
+
 def test_bad_answers_change_nothing(serve: Serve) -> None:
     served = serve()
     voter = served.voter("Anna")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -96,9 +98,17 @@ class Dashboard:
         """Show how it goes."""
         return await self._page(request, self._hall(request))
 
-    async def _page(self, request: Request, hall: Hall, status: int = 200, problem: str | None = None) -> Response:
+    async def _page(
+        self,
+        request: Request,
+        hall: Hall,
+        status: int = 200,
+        problem: str | None = None,
+        typed: Mapping[str, str] = MappingProxyType({}),
+    ) -> Response:
+        """Return the dashboard; with what was `typed` under Invite, where that was refused."""
         found = await hall.insight()
-        return html.page("dashboard.html", status, problem=problem, **self._values(request, hall, found))
+        return html.page("dashboard.html", status, problem=problem, typed=typed, **self._values(request, hall, found))
 
     async def live(self, request: Request) -> Response:
         """Return the part of the page that changes, if it has."""
@@ -145,12 +155,12 @@ class Dashboard:
         try:
             role: invitations.Role = "judge" if fields.get("role") == "judge" else "voter"
             labels = [line.strip() for line in fields.get("labels", "").splitlines() if line.strip()]
-            voters = whole_field("voters", fields.get("voters", ""), 1) or 1
-            most = whole_field("verdicts each", fields.get("most", ""))
-            count = whole_field("how many", fields.get("count", ""), 1) or 1
+            voters = whole_field("voters", fields.get("voters", ""))
+            most = whole_field("verdicts each", text) if (text := fields.get("most", "").strip()) else None
+            count = whole_field("how many", fields.get("count", ""))
             await self.desk.invite(hall.number, role, labels, count, voters, most)
         except RoundelError as error:
-            return await self._page(request, hall, refusal(error)[0], str(error))
+            return await self._page(request, hall, refusal(error)[0], str(error), fields)
         hall.forget_insight()
         return html.see(f"/t/{hall.number}#invitations")
 

@@ -236,10 +236,10 @@ class Desk:
             await asyncio.to_thread(self.close)
 
 
-def whole_field(name: str, text: str, default: int | None = None) -> int | None:
-    """Read a whole number from a form."""
+def whole_field(name: str, text: str) -> int:
+    """Read a whole number from a form; nothing is one."""
     if not text.strip():
-        return default
+        return 1
     if not (text.strip().isascii() and text.strip().isdigit()) or len(text) > 12:
         raise InputError(f"{name} is {text[:40]!r}: it must be a whole number")
     return int(text)
