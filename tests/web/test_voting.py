@@ -280,6 +280,34 @@ def test_who_leaves_gives_the_pair_back_at_once(serve: Serve) -> None:
     assert ben.stage == "finished"
 
 
+def test_the_way_back_after_finish_leads_on(serve: Serve) -> None:
+    served = serve()
+    voter = served.voter("Anna")
+    old = voter.duel
+    voter.press("leave")
+    voter.answer(duel=old)  # the browser's back button shows the old pair once more
+    assert voter.stage == "pair"
+    assert "Here is the next one" in (voter.notice or "")
+    voter.answer("second")
+    assert voter.answered == 1
+
+
+def test_who_comes_after_the_end_is_not_asked_to_come_back(serve: Serve) -> None:
+    served = serve()
+    served.client().tournament(1).close(end=True, empty=True)
+    voter = served.voter("Anna")
+    assert voter.stage == "finished"
+    assert "The comparison is complete" in voter.page.text
+    assert "Come back" not in voter.page.text
+
+
+@pytest.mark.parametrize(("most", "words"), [(1, "1 pair at most"), (30, "30 pairs at most")])
+def test_an_invitation_says_how_many_pairs_it_is_for(serve: Serve, most: int, words: str) -> None:
+    served = serve()
+    invited = served.client().tournament(1).invite("voter", "Anna", most=most)
+    assert words in served.browser().get(invited["path"]).text
+
+
 # invitations ------------------------------------------------------------------------------------------------
 
 

@@ -151,13 +151,13 @@ class Table:
                 stage, pair = "finished", None
         return View(stage, pair, seat.answered, seat.held is not None and stage == "pair", notice)
 
-    def sit(self, tx: Transaction, seat: Seat) -> View:
+    def sit(self, tx: Transaction, seat: Seat, notice: Notice | None = None) -> View:
         """Put a pair in front of the voter, unless there is one that still counts."""
         pair = None if seat.duel is None else look(tx, self.cup, seat.duel)
         if pair is None or pair.over:
             self._deal(seat, tx)
             self._save(tx, seat)
-        return self.view(tx, seat)
+        return self.view(tx, seat, notice)
 
     def answer(self, tx: Transaction, seat: Seat, duel: str, verdict: str) -> View:
         """Take the answer about the pair in front of the voter, and put the next one there."""
@@ -167,8 +167,8 @@ class Table:
             )
         if duel == seat.held and verdict == seat.verdict:  # the same once more: the reply to it was lost
             return self.view(tx, seat)
-        if duel != seat.duel:
-            return self.view(tx, seat, "answered already")
+        if duel != seat.duel:  # another tab, or the way back after Finish: the next one is what there is to see
+            return self.sit(tx, seat, "answered already")
         pair = look(tx, self.cup, duel)
         if pair is None:
             return self.view(tx, seat, "answered already")
