@@ -263,6 +263,19 @@ def test_the_cap_of_an_invitation_holds_for_programs_too(served: Served) -> None
         bot.lease()
 
 
+def test_the_owner_sees_how_often_each_invitation_has_answered(served: Served) -> None:
+    free, capped = judge(served, "free"), judge(served, "capped", most=9)
+    free.tell_all([{**duel, "verdict": "first"} for duel in free.lease(3)])
+    free.tell(free.lease()[0], None)
+    capped.tell(capped.lease()[0], "tie")
+    rows = served.client().tournament(1).invitations()
+    assert {row["label"]: row["answered"] for row in rows} == {"free": 3, "capped": 1}
+    owner = served.browser()
+    owner.get("/", params={"token": OWNER})
+    page = owner.get("/t/1").text
+    assert re.search(r'free</th>.*?</td>\s*<td class="num">3</td>', page[page.index('id="invitations"') :], re.DOTALL)
+
+
 def test_only_the_owner_speaks_for_others_or_without_a_lease(served: Served) -> None:
     bot, owner = judge(served), served.client().tournament(1)
     first, second = bot.lease(2)

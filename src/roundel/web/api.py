@@ -353,7 +353,7 @@ def build(desk: Desk, buckets: Buckets) -> tuple[APIRouter, dict[str, Endpoint]]
     @router.get("/tournaments/{number}/invitations", summary="The invitations", response_model=None)
     async def invited(request: Request, number: Number) -> Response:
         owner(request, number)
-        rows = await _aside(desk, lambda tx: invitations.listed(tx, number))
+        rows = await _aside(desk, lambda tx: invitations.with_programs(tx, number, invitations.listed(tx, number)))
         return reply({"invitations": [_invitation(desk, *row) for row in rows]})
 
     @router.post(

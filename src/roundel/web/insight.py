@@ -15,7 +15,7 @@ from roundel.tally import Tally
 from roundel.tournament import Status, Tournament, rounds
 from roundel.tournament.standings import bradley_terry, leader
 from roundel.tournament.store import Transaction
-from roundel.web.invitations import Invitation, listed
+from roundel.web.invitations import Invitation, listed, with_programs
 
 MOST_JUDGES = 200  # judges that are looked at one by one
 MOST_OPTIONS = 100  # beyond that, who would lead without a judge is not worked out
@@ -111,7 +111,7 @@ def insight_of(cup: Tournament, before: Insight | None = None) -> Insight:
             hidden=max(0, len(order) - SHOWN),
             eliminations=tuple((names[e.arm], names[e.by], e) for e in state.run.eliminations),
             rounds=played,
-            invitations=asked,
+            invitations=tuple(with_programs(tx, cup.number, asked)),
             pooled_leader=pooled,
             version=version,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -99,6 +100,25 @@ def listed(tx: Transaction, tournament: int) -> list[tuple[Invitation, int, int]
             "ORDER BY i.made, i.label",
             tournament,
         )
+    ]
+
+
+Row = tuple[Invitation, int, int]
+
+
+def with_programs(tx: Transaction, tournament: int, rows: Iterable[Row]) -> list[Row]:
+    """Fill in how often programs without a cap have answered: at their pace nobody counts along the way."""
+    told = {
+        judge: int(count)
+        for judge, count in tx.all(
+            "SELECT judge, COUNT(*) FROM verdict WHERE tournament = ? AND verdict IS NOT NULL AND k IS NOT NULL "
+            "GROUP BY judge",
+            tournament,
+        )
+    }
+    return [
+        (who, joined, told.get(who.label, 0) if who.role == "judge" and who.most is None else answered)
+        for who, joined, answered in rows
     ]
 
 
