@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,6 +142,14 @@ def test_transparency_stays(kind: str) -> None:
     Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(out, kind, lossless=True)
     with Image.open(io.BytesIO(media.redraw(out.getvalue()).data)) as again:
         assert again.convert("RGBA").getpixel((0, 0))[3] == 0  # type: ignore[index]
+
+
+def test_grey_of_sixteen_bits_stays_grey() -> None:
+    out = io.BytesIO()
+    Image.fromarray(np.array([[0, 20_000], [40_000, 65_535]], np.uint16)).save(out, "PNG")
+    with Image.open(io.BytesIO(media.redraw(out.getvalue()).data)) as again:
+        shades = [again.getpixel((x, y)) for y in range(2) for x in range(2)]
+    assert shades == [(v, v, v) for v in (0, 78, 156, 255)]
 
 
 def test_large_pictures_are_scaled_down() -> None:

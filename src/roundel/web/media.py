@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from PIL import Image, ImageOps
 
 from roundel.errors import DataError
@@ -104,6 +105,13 @@ def _read(path: Path, digest: str) -> bytes:
     return data
 
 
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Scale grey of 16 bits down: browsers are sent 8, and Pillow alone would make nearly all of it white."""
+    if not image.mode.startswith("I"):
+        return image
+    return Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))
+
+
 def redraw(data: bytes) -> Picture:
     """Decode a picture and write it anew: no metadata, no second format in the same file, no surprise in size."""
     try:
@@ -116,7 +124,7 @@ def redraw(data: bytes) -> Picture:
                     )
                 lossy = opened.format == "JPEG"
                 opened.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
-                image = ImageOps.exif_transpose(opened)
+                image = _eight_bits(ImageOps.exif_transpose(opened))
                 image = image.convert("RGB" if lossy or not image.has_transparency_data else "RGBA")
     except DataError:
         raise
