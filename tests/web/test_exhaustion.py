@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from roundel.web import server
+from roundel.web import content, server
 from roundel.web.shield import Buckets, Message, Shield
 from serving import OWNER, Served
 
@@ -116,6 +117,27 @@ def test_slow_clients_do_not_keep_others_waiting(served: Served) -> None:
     finally:
         for connection in idle:
             connection.close()
+
+
+def test_markdown_that_takes_long_keeps_nobody_else_waiting(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = serve(options=[{"name": name, "markdown": name} for name in "ab"])
+    voter = served.voter("Anna")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*_: Any) -> str:
+        begun.set()
+        go_on.wait(10)
+        return "shown"
+
+    monkeypatch.setattr(content, "show", slow)
+    looking = threading.Thread(target=lambda: voter.http.get("/vote/1"))
+    looking.start()
+    try:
+        assert begun.wait(10)
+        assert httpx.get(f"{served.url}/robots.txt", timeout=5).status_code == 200
+    finally:
+        go_on.set()
+        looking.join()
 
 
 def test_more_connections_than_there_is_room_for_are_turned_away(serve: Serve) -> None:

@@ -177,9 +177,9 @@ class Voting:
         shown: dict[str, Any] = {"context": None, "sides": ()}
         if pair is not None:
             options = spec.options[pair.first], spec.options[pair.second]
-            shown["sides"] = tuple(self.render(option.shown(pair.context)) for option in options)
+            shown["sides"] = [await self.render(option.shown(pair.context)) for option in options]
             if pair.context is not None:
-                shown["context"] = self.render(spec.contexts[pair.context].content)
+                shown["context"] = await self.render(spec.contexts[pair.context].content)
         note = request.query_params.get("note", "").replace("-", " ")
         return html.page(
             "stage.html" if html.is_fragment(request) else "vote.html",
@@ -191,9 +191,13 @@ class Voting:
             **shown,
         )
 
-    def render(self, shown: Content) -> Markup:
-        """Return the HTML of a content."""
-        return content.show(shown, lambda image: f"/media/{self.desk.gallery.name(image)}")
+    async def render(self, shown: Content) -> Markup:
+        """Return the HTML of a content; Markdown may take seconds, and nobody else waits for it."""
+
+        def work() -> Markup:
+            return content.show(shown, lambda image: f"/media/{self.desk.gallery.name(image)}")
+
+        return await asyncio.to_thread(work) if "markdown" in shown else work()
 
     # pictures -----------------------------------------------------------------------------------------------
 
