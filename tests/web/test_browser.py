@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from roundel.web.content import show
 from serving import OWNER, Served, counted
@@ -276,8 +278,10 @@ CONTRAST = """() => {
 }"""
 
 NAMELESS = """() => {
-  const parts = "button, a, input:not([type=hidden]), select, textarea, progress, [role=region], [role=group], summary";
-  const label = (node) => node.ariaLabel || node.getAttribute("aria-labelledby") || (node.labels && node.labels.length);
+  const fields = "input:not([type=hidden]), select, textarea, progress";
+  const parts = `img, button, a, ${fields}, [role=region], [role=group], summary`;
+  const named = (node) => node.ariaLabel || node.alt || node.getAttribute("aria-labelledby");
+  const label = (node) => named(node) || (node.labels && node.labels.length);
   return [...document.querySelectorAll(parts)]
     .filter((node) => node.checkVisibility() && !(node.innerText || "").trim() && !label(node))
     .map((node) => node.outerHTML.slice(0, 100));
@@ -351,6 +355,19 @@ def test_every_page_is_readable_and_everything_has_a_name(
     page.goto("/v/nothing")
     look("error")
     assert len(pages) == 11
+
+
+def test_a_picture_is_there_for_a_screen_reader_and_missed_where_it_does_not_load(
+    serve: Serve, watch: Callable[..., Watched], tmp_path: Path
+) -> None:
+    for name, colour in (("a", "red"), ("b", "blue")):
+        Image.new("RGB", (80, 60), colour).save(tmp_path / f"{name}.png")
+    served = serve(options=[{"name": n, "image": f"{n}.png"} for n in "ab"], folder=tmp_path, horizon=4, rounds=1)
+    (tmp_path / "b.png").unlink()
+    page = watch(served).start(invite(served))
+    assert page.evaluate(NAMELESS) == []
+    for letter in "AB":
+        assert page.get_by_role("region", name=f"Option {letter}").get_by_role("img", name="picture").is_visible()
 
 
 def test_the_measure_of_contrast_finds_poor_contrast(serve: Serve, watch: Callable[..., Watched]) -> None:

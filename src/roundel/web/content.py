@@ -31,7 +31,7 @@ def show(content: Content, picture: Callable[[Content], str]) -> Markup:
     if "markdown" in content:
         return _cut(content["markdown"], markdown)
     if "image" in content:
-        return Markup('<img src="{}" alt="" class="picture" decoding="async">').format(picture(content))
+        return Markup('<img src="{}" alt="picture" class="picture" decoding="async">').format(picture(content))
     if "data" in content:
         value = content["data"]
         text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
