@@ -426,6 +426,39 @@ def test_the_dashboard_follows_by_itself_and_makes_invitations(serve: Serve, wat
     watched.is_clean(served)
 
 
+def test_the_dashboard_says_when_it_is_stale(serve: Serve, watch: Callable[..., Watched]) -> None:
+    served = serve()
+    watched = watch(served)
+    page = watched.page
+    page.goto(f"/?token={OWNER}")
+    page.goto("/t/1")
+    assert not page.locator("#connection").is_visible()
+    page.route("**/live", lambda route: route.fulfill(status=503, body="busy"))
+    page.get_by_role("alert").filter(has_text="does not answer. This is how it stood at").wait_for()
+    page.unroute("**/live")
+    page.locator("#connection").wait_for(state="hidden")
+
+
+def test_an_alarm_is_read_out_once_and_not_at_every_refresh(serve: Serve, watch: Callable[..., Watched]) -> None:
+    served = serve(options=["good", "bad"], horizon=200, rounds=1)
+    cup = served.client().tournament(1)
+    bots = [served.client(cup.invite("judge", name)["token"]).tournament(1) for name in ("fair", "foul")]
+    watched = watch(served)
+    page = watched.page
+    page.goto(f"/?token={OWNER}")
+    page.goto("/t/1")
+    for bot, wanted, limit in ((bots[0], "good", 4), (bots[1], "bad", 9)):
+        bot.tell_all(
+            [{**d, "verdict": "first" if d["first"]["name"] == wanted else "second"} for d in bot.lease(limit)]
+        )
+    page.locator("#say").filter(has_text="Without the verdicts of foul, good would lead, not bad").wait_for()
+    page.evaluate("document.getElementById('say').textContent = ''")
+    bots[1].tell_all([{**duel, "verdict": "tie"} for duel in bots[1].lease(1)])
+    page.get_by_role("row", name="foul").first.filter(has_text="10").wait_for()
+    assert page.locator("#say").inner_text() == ""
+    assert page.locator("#live [role=alert]").count() == 0
+
+
 # scripts in options -----------------------------------------------------------------------------------------
 
 PAYLOADS = [
