@@ -426,6 +426,22 @@ def test_the_dashboard_follows_by_itself_and_makes_invitations(serve: Serve, wat
     watched.is_clean(served)
 
 
+def test_the_dashboard_on_a_phone(serve: Serve, watch: Callable[..., Watched]) -> None:
+    names = [f"a name that is rather long {n}" for n in range(6)]
+    served = serve(options=names, horizon=200, rounds=2)
+    owner = served.client().tournament(1)
+    owner.tell_all([{**duel, "verdict": "first"} for duel in owner.lease(30)])
+    page = watch(served, viewport={"width": 375, "height": 700}, has_touch=True, is_mobile=True).page
+    page.goto(f"/?token={OWNER}")
+    page.goto("/t/1")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    pairs = page.get_by_role("region", name="Who beats whom")
+    box = pairs.get_by_role("columnheader", name="4", exact=True).bounding_box()
+    assert box["x"] + box["width"] <= 375  # there is more to see than names
+    dot = page.locator(".interval .dot").first
+    assert dot.evaluate("node => getComputedStyle(node).vectorEffect") == "non-scaling-stroke"  # round at any width
+
+
 def test_the_dashboard_says_when_it_is_stale(serve: Serve, watch: Callable[..., Watched]) -> None:
     served = serve()
     watched = watch(served)

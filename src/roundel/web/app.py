@@ -159,7 +159,9 @@ def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         status, why = error.status_code, str(error.detail)
         headers |= dict(error.headers or {})
-        if status == 400:
+        if status == 404:
+            why = "there is no such page: the address may be mistyped"
+        elif status == 400:
             why = "the body cannot be read: send JSON"
     elif isinstance(error, Refused):
         status, why = error.status, error.why

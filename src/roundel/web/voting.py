@@ -212,6 +212,4 @@ class Voting:
 
 def _nothing() -> HttpError:
     """Return the one refusal for everything that is unknown, foreign, revoked or forged."""
-    return HttpError(
-        404, "There is nothing here. Voting pages open by an invitation link; this one may have been revoked."
-    )
+    return HttpError(404, "Voting pages open by an invitation link. If you came by one, it may have been revoked.")
