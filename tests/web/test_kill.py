@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -215,6 +216,24 @@ def test_weak_or_missing_secrets_are_refused(tmp_path: Path) -> None:
         Keys.find("postgresql://host/db", {})
     with pytest.raises(AccessError, match="make the folder writable"):
         Keys.find(str(tmp_path / "none" / "s.db"), {})
+
+
+@pytest.mark.parametrize("kept", ["", "short\n"])
+def test_a_secret_that_was_cut_off_is_named_by_its_file(tmp_path: Path, kept: str) -> None:
+    path = tmp_path / "store.db.secret"
+    path.write_text(kept)
+    with pytest.raises(AccessError, match=r"store\.db\.secret.*delete the file"):
+        Keys.find(str(tmp_path / "store.db"), {})
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(make: Make) -> None:
+    store = make()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [sys.executable, "-m", "roundel", "serve", str(store), "--port", str(taken.getsockname()[1])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "choose another --port" in done.stderr
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:

@@ -102,9 +102,15 @@ def _kept(path: Path) -> str:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         try:
-            return path.read_text(encoding="ascii").strip()
+            kept = path.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise AccessError(f"{path}: the signing secret cannot be read ({error}): fix it or set {SECRET}") from None
+        if len(kept) < SHORTEST:
+            raise AccessError(
+                f"{path}: the signing secret in it has {len(kept)} characters, and must have {SHORTEST}: put the right "
+                f"one back, or delete the file and have one made (links that were sent stop working), or set {SECRET}"
+            ) from None
+        return kept
     except OSError as error:
         raise AccessError(
             f"{path}: the signing secret cannot be kept ({error.strerror}): make the folder writable or set {SECRET}"

@@ -87,10 +87,21 @@ def serve(store: str, host: str = "127.0.0.1", port: int = 8000, **limits: tuple
         raise StoreError(f"{store}: there is no store; make one with 'roundel new'")
     check_address(host, port)
     keys, owner = Keys.find(store)
-    server = Server(configure(create_app(store, keys, **limits), host, port), owner)
-    gc.collect()
-    gc.freeze()  # what is loaded by now stays: walking it again and again would stop the world for 30 ms each time
-    server.run()
+    with _listening(host, port) as listening:
+        server = Server(configure(create_app(store, keys, **limits), host, port), owner)
+        gc.collect()
+        gc.freeze()  # what is loaded by now stays: walking it again and again would stop the world for 30 ms each time
+        server.run([listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise InputError(
+            f"{host}, port {port}: no server can listen there ({error.strerror}): if another one does, stop it or "
+            "choose another --port; --host is an address of this machine"
+        ) from None
 
 
 def check_address(host: str, port: int) -> None:
