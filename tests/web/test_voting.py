@@ -151,6 +151,23 @@ def test_cookies_are_out_of_reach_for_scripts_and_other_sites(serve: Serve) -> N
     assert OWNER not in owner.headers["set-cookie"]
 
 
+@pytest.mark.parametrize("believed", [True, False])
+def test_behind_a_proxy_with_tls_links_and_cookies_are_for_tls(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, believed: bool
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "127.0.0.1" if believed else "192.0.2.1")
+    served = serve()
+    path = served.client().tournament(1).invite("voter", "Anna")["path"]
+    headers = {"X-Forwarded-Proto": "https", "Host": "vote.example", "Origin": "https://vote.example"}
+    with httpx.Client(base_url=served.url, headers=headers) as http:
+        answers = [http.post(path), http.get("/", params={"token": OWNER})]
+        assert [answer.status_code for answer in answers] == [303, 303]
+        assert [("Secure" in answer.headers["set-cookie"]) for answer in answers] == [believed] * 2
+        cookie = answers[1].headers["set-cookie"].partition(";")[0]
+        page = http.get("/t/1", headers={"Cookie": cookie}).text
+    assert f'value="{"https" if believed else "http"}://vote.example{path}"' in page
+
+
 # undo -------------------------------------------------------------------------------------------------------
 
 
