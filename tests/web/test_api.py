@@ -222,8 +222,9 @@ def test_a_token_of_one_tournament_opens_nothing_of_another(serve: Serve, make: 
             call()
     voter = served.voter("Anna", 2)
     foreign = served.voter("Ben", 1)
-    voter.http.cookies.set("seat1", voter.http.cookies["seat2"])
-    foreign.http.cookies.set("seat2", foreign.http.cookies["seat1"])
+    one, two = (served.desk.keys.cookie(f"seat{number}") for number in (1, 2))
+    voter.http.cookies.set(one, voter.http.cookies[two])
+    foreign.http.cookies.set(two, foreign.http.cookies[one])
     unknown = voter.http.get("/vote/3")
     for answer in (
         voter.http.get("/vote/1"),

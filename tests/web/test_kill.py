@@ -218,6 +218,23 @@ def test_weak_or_missing_secrets_are_refused(tmp_path: Path) -> None:
         Keys.find(str(tmp_path / "none" / "s.db"), {})
 
 
+def test_two_servers_on_one_host_leave_each_other_s_cookies_alone(make: Make, tmp_path: Path) -> None:
+    Tournament.create(tmp_path / "other.db", "other", ["x", "y"], horizon=9, rounds=1).disconnect()
+    running = [Process(make()), Process(tmp_path / "other.db")]
+    try:
+        with httpx.Client(headers=SAME) as browser:  # like all browsers, it does not tell ports apart
+            for server in running:
+                assert browser.get(f"{server.url}/", params={"token": OWNER}).status_code == 303
+                path = Client(server.url, OWNER).tournament(1).invite("voter", "Anna")["path"]
+                assert browser.post(f"{server.url}{path}").status_code == 303
+            for server in running:
+                assert browser.get(f"{server.url}/t/1").status_code == 200
+                assert browser.get(f"{server.url}/vote/1").status_code == 200
+    finally:
+        for server in running:
+            server.stop()
+
+
 @pytest.mark.parametrize("kept", ["", "short\n"])
 def test_a_secret_that_was_cut_off_is_named_by_its_file(tmp_path: Path, kept: str) -> None:
     path = tmp_path / "store.db.secret"

@@ -21,7 +21,6 @@ from roundel.web.desk import Desk, Hall, whole_field
 from roundel.web.insight import Insight
 from roundel.web.keys import SESSION
 
-COOKIE = "owner"
 GONE = HttpError(404, "There is no such tournament in this store.")
 
 
@@ -31,6 +30,7 @@ class Dashboard:
     def __init__(self, desk: Desk) -> None:
         """Serve `desk`'s tournaments."""
         self.desk = desk
+        self.cookie = desk.keys.cookie("owner")
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -70,18 +70,18 @@ class Dashboard:
         if not self.desk.keys.owns(token):
             return html.page("sign_in.html", 401, wrong=True)
         response = html.see("/")
-        html.set_cookie(request, response, COOKIE, self.desk.keys.session(), SESSION / 86400)
+        html.set_cookie(request, response, self.cookie, self.desk.keys.session(), SESSION / 86400)
         return response
 
     async def sign_out(self, request: Request) -> Response:
         """Sign out."""
         await html.form(request)
         response = html.see("/")
-        response.delete_cookie(COOKIE, path="/")
+        response.delete_cookie(self.cookie, path="/")
         return response
 
     def _is_owner(self, request: Request) -> bool:
-        cookie = request.cookies.get(COOKIE)
+        cookie = request.cookies.get(self.cookie)
         return cookie is not None and self.desk.keys.is_session(cookie)
 
     def _hall(self, request: Request) -> Hall:

@@ -92,6 +92,10 @@ class Keys:
         """Return a name for something public that tells nothing about it: 128 bits that only this server can make."""
         return hmac.new(self._secret, f"{kind} {name}".encode(), hashlib.sha256).hexdigest()[:32]
 
+    def cookie(self, name: str) -> str:
+        """Return the name of a cookie. Browsers keep one jar for all ports of a host: servers must not share names."""
+        return f"{name}-{self.alias('cookie', name)[:8]}"
+
 
 _SHA256 = {"digest_method": hashlib.sha256, "key_derivation": "hmac"}
 

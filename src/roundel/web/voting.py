@@ -83,7 +83,7 @@ class Voting:
         invitation, n = await self.desk.commit(work)
         response = html.see(f"/vote/{invitation.tournament}")
         value = self.desk.keys.sign("seat", [invitation.id, n])
-        html.set_cookie(request, response, f"seat{invitation.tournament}", value, COOKIE_DAYS)
+        html.set_cookie(request, response, self._cookie(invitation.tournament), value, COOKIE_DAYS)
         return response
 
     def _behind(self, tx: Transaction, token: str) -> Invitation:
@@ -158,8 +158,11 @@ class Voting:
         number = request.path_params["number"]
         return self.desk.hall(number) if self._claim(request, number) is not None else None
 
+    def _cookie(self, number: int) -> str:
+        return self.desk.keys.cookie(f"seat{number}")
+
     def _claim(self, request: Request, number: int) -> tuple[str, int] | None:
-        cookie = request.cookies.get(f"seat{number}")
+        cookie = request.cookies.get(self._cookie(number))
         value = self.desk.keys.read("seat", cookie) if cookie else None
         return (str(value[0]), int(value[1])) if isinstance(value, list) and len(value) == 2 else None
 
