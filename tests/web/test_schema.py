@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 from roundel.tournament import Tournament
 from roundel.web.app import create_app
 from roundel.web.keys import Keys
-from roundel.web.shield import Shield
+from roundel.web.shield import Receive, Scope, Send, Shield
 from serving import NO_LIMIT, OWNER, SECRET
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, unsupported_method, ignored_auth]
@@ -35,8 +35,12 @@ def api() -> Iterator[Any]:
         store = Path(folder) / "s.db"
         Tournament.create(store, "t", ["a", "b", "c"], horizon=500, rounds=2).disconnect()
         app = create_app(str(store), Keys(SECRET, OWNER), votes=NO_LIMIT, calls=NO_LIMIT)
-        # Without the lifespan, which the in-process client would end after each request.
-        yield schemathesis.openapi.from_asgi("/api/openapi.json", Shield(app.site.api))
+
+        async def whole(scope: Scope, receive: Receive, send: Send) -> None:
+            # FastAPI's lifespan: the in-process client would end ours, and the store with it, after each call.
+            await Shield(app.site.api if scope["type"] == "lifespan" else app.site)(scope, receive, send)
+
+        yield schemathesis.openapi.from_asgi("/api/openapi.json", whole)
         app.desk.close()
 
 
