@@ -112,7 +112,7 @@ def test_the_horizon_is_spent_exactly_within_the_rounds(policy: str, game: Any) 
     assert batches(run) <= most
     assert run.tally.duels == sum(past.plan.total for past in run.history) <= run.spent
     if arms == 1:
-        assert (run.winner, run.rounds, run.tally.duels) == (0, 0, 0)
+        assert (run.winner, run.rounds, run.spent, run.left) == (0, 0, 0, horizon)
 
 
 @each

@@ -145,9 +145,11 @@ def test_a_sequential_run_reports_rounds_of_one_duel_and_jumps_over_self_duels()
 
 
 def test_one_arm_costs_nothing_and_asks_nothing() -> None:
-    for policy in ("c2b-kl", "pcomp", "bcope", "rucb"):
+    for policy in ("c2b-kl", "pcomp", "bcope", "if", "rucb", "ws-s"):
         trial = simulate(policy, Preferences([[0.5]]), 50)
         assert (trial.regret, trial.duels, trial.leader, trial.right) == (0, 0, 0, True)
+        assert (trial.winner, trial.duels_to_winner, trial.rounds, trial.batches) == (0, 0, 0, 1)
+        assert Run(policy, 1, 50).winner == 0
 
 
 def test_checkpoints_are_log_spaced_distinct_and_end_at_the_horizon() -> None:

@@ -152,7 +152,8 @@ def drive(
         state, rng, world, P, R, horizon, skip, marks, curve, points, selfduels
     )
     active = np.ones(K, bool) if kernels.active is None else kernels.active(state)
-    return Drive(curve, float(regret), int(duels), points, selfduels, active, int(alone))
+    alone = 0 if K == 1 else int(alone)  # an arm without rivals has won, also where the policy never eliminates
+    return Drive(curve, float(regret), int(duels), points, selfduels, active, alone)
 
 
 @cache

@@ -136,7 +136,7 @@ def _player(kernels: Kernels) -> registry.Planner:
 
     def play(arms: Arms, horizon: int, rounds: int, rng: Stream, **parameters: Any) -> registry.Play:
         state = init(arms.count, horizon, rng.state, **parameters)
-        left, t = remaining(state), 0
+        left, t = 1 if arms.count == 1 else remaining(state), 0  # an arm without rivals has won
         while left != 1 and t < horizon:
             t += 1
             i, j = (int(arm) for arm in choose(state, t, rng.state))
