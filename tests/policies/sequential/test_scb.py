@@ -142,6 +142,11 @@ def test_no_epoch_is_too_long_for_a_number(epoch: int) -> None:
     assert scb.epoch_length(epoch) == min(2 ** (2**epoch), 2**61)
 
 
+@pytest.mark.parametrize("epoch", range(1, 7))
+def test_an_epoch_too_long_to_be_played_out_has_the_error_rate_of_its_whole_length(epoch: int) -> None:
+    assert scb._error_rate(epoch) == log(2 ** (2**epoch)) / 2 ** (2**epoch)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_late_epochs_end_on_the_winner(seed: int) -> None:
     steps, world, last = Steps("scb", 4, seed=seed), np.random.default_rng(seed), {}
