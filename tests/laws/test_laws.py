@@ -346,6 +346,8 @@ def bad_values(p: Parameter) -> list[Any]:
         bad += [True, float("nan"), float("inf"), -float("inf")]
     if p.type is int:
         bad += [1.5, "1.5"]
+    if p.type in (int, float):
+        bad += [10**19, -(10**400)] if p.type is int else [1e101, "-1e300"]
     return bad
 
 

@@ -19,6 +19,8 @@ Planner = Callable[..., Play]
 P = TypeVar("P", bound=Planner)
 Assumption = Literal["Condorcet", "SST+STI", "Copeland", "Borda", "linear utilities", "adversarial", "none"]
 
+_LARGEST: dict[type, float] = {int: 10**18, float: 1e100}
+
 _policies: dict[str, Policy] = {}
 _loaded = False
 
@@ -57,6 +59,8 @@ class Parameter:
         cut = self.type is int and not isinstance(value, str) and number != value
         if number != number or number in (float("inf"), float("-inf")) or cut:
             self._refuse(policy, value, "a whole number" if self.type is int else "a finite number")
+        if abs(number) > (most := _LARGEST[self.type]):
+            self._refuse(policy, value, f"between -{most:.0e} and {most:.0e}, so that no sum or square overflows")
         return number
 
     def _refuse(self, policy: str, value: Any, rule: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from instances import CYC4, NOCW5, SIX, order
+from roundel.errors import PolicyError
 from roundel.policies import registry
 from roundel.rng import Stream
 from roundel.run import Run
@@ -18,12 +19,12 @@ from stepping import Steps, random_matrix, verdict
 NAMES = [name for name, policy in registry.policies().items() if policy.kind == "sequential"]
 
 
-def played(name: str, matrix: np.ndarray, horizon: int, seed: int, **how: bool) -> Drive:
+def played(name: str, matrix: np.ndarray, horizon: int, seed: int, parameters: Any = None, **how: bool) -> Drive:
     policy = registry.find(name)
     cost = np.abs(np.random.default_rng(seed).normal(size=matrix.shape))  # any table is a cost
     marks = np.unique(np.geomspace(1, horizon, 40).astype(int))
     own, world = Stream(seed, "policy").state, Stream(seed, "world").state
-    return drive(policy.kernels, matrix, cost, horizon, marks, own, world, policy.complete({}), **how)
+    return drive(policy.kernels, matrix, cost, horizon, marks, own, world, policy.complete(parameters or {}), **how)
 
 
 def same(one: Drive, other: Drive) -> bool:
@@ -38,6 +39,41 @@ def test_compiled_and_plain_come_to_the_same(name: str) -> None:
         compiled = played(name, matrix, 600, seed, compiled=True)
         assert same(compiled, played(name, matrix, 600, seed, compiled=False))
     assert not same(compiled, played(name, matrix, 600, seed + 1, compiled=False))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_as_large_as_the_registry_takes_are_played_or_refused(name: str) -> None:
+    policy = registry.find(name)
+    for p in policy.parameters:
+        for value in (10**18, 10**6) if p.type is int else (1e100, 1e9, 1e-100) if p.type is float else ():
+            given = {"sparsity": 2, p.name: value} if name == "borda-se" else {p.name: value}
+            try:
+                ends = [
+                    played(name, matrix, 80, 1, given, compiled=compiled)
+                    for matrix in (SIX, order(1))
+                    for compiled in (True, False)
+                ]
+            except PolicyError:
+                continue
+            assert same(ends[0], ends[1])
+            assert same(ends[2], ends[3])
+
+
+VARIANTS = [
+    *("btm:include_self=true,gamma=1", "btm:variant=original,gamma=1", "if:prune=false", "ucb-ts:solution=uncovered"),
+    *("versatile-db:shared=false", "versatile-db:reduced=true", "versatile-db:shared=false,reduced=true"),
+    *("borda-se:sparsity=2,factor=0.05", "merge-rucb:batch=2", "merge-dts:batch=3", "rucb:unseen=2", "rmed2:alpha=0.3"),
+    *("d-ts:alpha=20", "d-ts+:alpha=20", "rcs:alpha=9", "savage:delta=0.4", "ws-s:beta=3", "rmed2fh:c=0"),
+]
+
+
+@pytest.mark.parametrize("text", VARIANTS)
+def test_compiled_and_plain_come_to_the_same_with_other_parameters(text: str) -> None:
+    pytest.importorskip("numba")
+    policy, parameters = registry.parse(text)
+    for seed, matrix in enumerate((NOCW5, order(4, 0.9), random_matrix(2, 2), random_matrix(3, 9))):
+        ends = [played(policy.name, matrix, 600, seed, parameters, compiled=compiled) for compiled in (True, False)]
+        assert same(*ends)
 
 
 @pytest.mark.parametrize("name", NAMES)

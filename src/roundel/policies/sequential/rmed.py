@@ -112,7 +112,7 @@ def _next_pair(memory: Ints, K: int) -> None:
 def _explores(state: State, t: int) -> bool:
     """Find the first pair with N < alpha ln ln t. Pairs that have enough stay so until NEED rises."""
     memory, points, K = state.memory, state.points, len(state.evidence)
-    while t >= memory[RAISE]:
+    while t >= memory[RAISE] and memory[NEED] < t:  # nobody has t duels yet: more than that asks for nothing new
         memory[NEED] += 1
         memory[RAISE] = _time_above(memory[NEED], state.alpha)
         memory[ROW], memory[COLUMN] = 0, 1
@@ -254,9 +254,9 @@ def _state(variant: int, arms: int, horizon: int, c: float, alpha: float) -> Sta
     memory = np.zeros(13, np.int64)
     memory[COLUMN] = 1
     memory[LENGTH] = arms
-    memory[RAISE] = _time_above(0, alpha) if variant == RMED2 else FOREVER
+    memory[RAISE] = _time_above(0, alpha) if variant == RMED2 and arms > 1 else FOREVER
     if arms > 1:
-        memory[PASSES] = max(1, ceil(alpha * patience)) if variant == RMED2FH else 1
+        memory[PASSES] = max(1, ceil(min(alpha * patience, horizon))) if variant == RMED2FH else 1
     share, price, evidence = np.full((arms, arms), 0.5), np.zeros(arms), np.zeros(arms)
     return State(
         variant=variant,
