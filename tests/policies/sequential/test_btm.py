@@ -8,6 +8,7 @@ import pytest
 from instances import DET2, DET4, SIX, order
 from roundel.errors import PolicyError
 from roundel.policies import registry
+from roundel.policies.sequential import btm
 from stepping import Pair, Steps, agree, duels, random_matrix
 
 
@@ -60,6 +61,14 @@ def test_chooses_what_the_pseudo_code_chooses_down_to_the_last_arm() -> None:
 def test_the_comparison_catches_another_radius() -> None:
     with pytest.raises(AssertionError, match="the pseudo-code"):
         agree("btm", Literal(5, 2500, 1.05), order(5, 0.9), 2500, gamma=1.0)
+
+
+def test_the_lowest_of_equally_bad_arms_goes() -> None:
+    steps = Steps("btm", 4, 1000)
+    steps.state.tries[:] = 400
+    steps.state.score[:] = 800, 300, 100, 100
+    btm._compare(steps.state)
+    assert steps.active() == [0, 1, 3]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -159,6 +159,30 @@ def test_pairs_come_with_the_chances_of_the_pseudo_code() -> None:
     assert checked >= 2
 
 
+def test_a_doubtful_witness_comes_with_its_chance() -> None:
+    literal, steps = follow(order(5, 0.75), 3, 1)
+    world, checked = np.random.default_rng(8), 0
+    for t in range(2, 900):
+        i, j = steps.choose(t)
+        literal.revise(t, witnesses(steps.state))
+        if any(literal.L[a, b] <= 0.5 <= literal.U[a, b] for a in range(5) for b in literal.Bi[a]):
+            again = [steps.choose(t) for _ in range(1500)]
+            assert not departs(again, literal.chances())
+            checked += 1
+            literal.Bi, kept = {a: set() for a in range(5)}, literal.Bi
+            assert departs(again, literal.chances())  # the control: nobody is doubted
+            literal.Bi = kept
+        if checked == 3:
+            break
+        if i != j:
+            points = verdict(world, order(5, 0.75)[i, j], 0.0)
+            steps.learn(i, j, points)
+            literal.W[i, j] += points / 2
+            literal.W[j, i] += 1 - points / 2
+        steps.state.memory[[ccb.FIRST, ccb.SECOND]] = i, j
+    assert checked == 3
+
+
 def test_a_sure_winner_is_known_to_lose_to_nobody() -> None:
     steps, times = duels("ccb", DET2, 2000)
     assert steps.state.memory[ccb.LOSSES] == 0

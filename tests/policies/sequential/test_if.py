@@ -45,6 +45,25 @@ def test_chooses_what_the_pseudo_code_chooses(seed: int, prune: bool) -> None:
     agree("if", literal, random_matrix(seed, arms), 2500, seed, 0.2 * (seed % 2), prune=prune)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_lowest_of_equal_rivals_takes_over(seed: int) -> None:
+    literal = Literal(4, 2500, Stream(seed, "steps"))
+    agree("if", literal, order(4), 2500, seed)
+    assert literal.b == 0
+
+
+def test_pruning_spares_an_arm_that_is_level_with_the_old_incumbent() -> None:
+    steps = Steps("if", 3, 1000)
+    b = incumbent = steps.choose(1)[0]
+    level, rival = (k for k in range(3) if k != b)
+    for t in range(1, 1001):
+        incumbent, j = steps.choose(t)
+        if incumbent != b:
+            break
+        steps.learn(incumbent, j, 1 if j == level else 0)
+    assert (incumbent, steps.active()) == (rival, sorted((level, rival)))
+
+
 def test_the_comparison_catches_another_radius() -> None:
     with pytest.raises(AssertionError, match="the pseudo-code"):
         agree("if", Literal(5, 2000, Stream(0, "steps")), order(5, 0.9), 2500)

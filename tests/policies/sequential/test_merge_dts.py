@@ -9,7 +9,7 @@ from instances import DET4, order
 from roundel._jit import wrapping
 from roundel.errors import PolicyError
 from roundel.policies.sequential import _merging, merge_dts
-from roundel.policies.sequential._merging import ALIVE, COUNT, POINTER, Groups
+from roundel.policies.sequential._merging import ALIVE, COUNT, POINTER, STAGE, STEPS, Groups
 from sampling import differ
 from stepping import Steps, duels, random_matrix, verdict
 
@@ -76,6 +76,9 @@ def test_groups_partition_the_arms_in_play_and_take_turns(seed: int) -> None:
             assert now == [[i]]
             break
         assert min(map(len, now)) > 1  # a group of one is taken in at once
+        # merged as MergeRUCB merges, and every step is counted, also one without a duel
+        assert len(now) == 1 or len(steps.active()) > arms / 2 ** parts.memory[STAGE] + 1
+        assert t <= parts.memory[STEPS] <= t + 2 * arms
         turns.append(int(parts.memory[POINTER]))
         if len(turns) > 1 and len(now) > 1:
             assert turns[-1] == (turns[-2] + 1) % len(now)

@@ -194,6 +194,38 @@ def test_equally_small_groups_are_merged_at_random() -> None:
     assert len(partners) == 3
 
 
+def test_equally_optimistic_rivals_are_chosen_at_random() -> None:
+    steps = Steps("merge-rucb", 4)
+    sample = [steps.choose(t) for t in range(1, 2401)]  # nobody has dueled anybody: all bounds are equal
+    assert not departs(sample, {(a, b): 1 / 12 for a in range(4) for b in range(4) if a != b})
+
+
+def test_of_a_cycle_of_beaten_arms_any_may_stay() -> None:
+    stays = set()
+    for seed in range(40):
+        steps = Steps("merge-rucb", 3, seed=seed)
+        steps.state.groups.member[0, :3] = 0, 1, 2
+        steps.state.groups.level[[0, 1, 2], [1, 2, 0]] = 1e6
+        stays.add(steps.choose(1)[0])
+        assert steps.remaining() == 1
+    assert stays == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stage", "after", "next_stage"),
+    [
+        ([1, 1, 1, 1], 9, [4], 9),  # nobody has a rival, though the stage goes on: 2 and 2, half a group each, then 4
+        ([4, 4], 9, [4, 4], 9),
+        ([2, 5], 0, [5, 2], 1),  # too large together
+    ],
+)
+def test_when_groups_are_merged(sizes: list[int], stage: int, after: list[int], next_stage: int) -> None:
+    parts = of_sizes(sizes)
+    parts.memory[[STAGE, ALIVE]] = stage, sum(sizes)
+    wrapping(_merging.merge_when_few)(parts, Stream(2).state)
+    assert (sorted(len(g) for g in listed(parts)), parts.memory[STAGE]) == (sorted(after), next_stage)
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("alpha", 0.5), ("batch", 1), ("delta", 0.0), ("delta", 1.0), ("alpha", 0.5001)]
 )

@@ -93,6 +93,18 @@ def test_the_comparison_catches_a_champion_who_need_not_win_all() -> None:
     assert differ(sampled(steps, 0, 2500), [literal.choose(rng) for _ in range(5000)])
 
 
+@pytest.mark.parametrize("start", range(4))
+def test_whoever_starts_the_knock_out_the_champion_is_the_same(start: int) -> None:
+    (steps, literal), rng = prepared(0), np.random.default_rng(start)
+    state, ours = steps.state, []
+    for _ in range(4000):
+        state.memory[:] = 0
+        state.memory[rcs.CHAMPION] = start
+        state.crowned[:] = literal.crowned
+        ours.append(int(champion(state, 60, steps.rng.state)))
+    assert not differ(ours, [literal.champion(rng) for _ in range(8000)])
+
+
 @pytest.mark.parametrize("case", [0, 2])
 def test_rows_of_self_duels_are_as_long_as_single_draws_make_them(case: int) -> None:
     """After a self-duel of arm 0: how often in a row it is champion again, and who is next.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from instances import DET4, SIX, order
+from instances import DET4, SIX, order, sure
 from roundel.policies.sequential import scb
 from roundel.rng import Stream
 from stepping import Pair, Steps, agree, random_matrix, verdict
@@ -113,6 +113,12 @@ def test_chooses_what_the_pseudo_code_chooses_when_arms_fall_behind() -> None:
 def test_the_comparison_catches_another_level() -> None:
     with pytest.raises(AssertionError, match="the pseudo-code"):
         agree("scb", Crippled(5, Stream(1, "steps")), order(5), 1500, 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lowest_of_equals_is_found(seed: int) -> None:
+    literal = Literal(3, Stream(seed, "steps"))
+    assert agree("scb", literal, sure(3, [(0, 1), (1, 2), (2, 0)]), 276, seed)[-1] == (0, 0)
 
 
 class Crippled(Literal):

@@ -113,6 +113,13 @@ def test_a_condorcet_winner_is_the_whole_solution(matrix: Floats) -> None:
     assert ours((matrix > 0.5).astype(np.int64)) == ([0], [0])
 
 
+@pytest.mark.parametrize("solution", ["top-cycle", "uncovered"])
+def test_the_lowest_of_the_solution_is_the_answer(solution: str) -> None:
+    steps = Steps("ucb-ts", 4, solution=solution)
+    steps.tell([[0, 30, 0, 30], [0, 0, 30, 30], [30, 0, 0, 30], [0, 0, 0, 0]])  # a cycle of 0, 1, 2 above 3
+    assert steps.choose(100) == (0, 0)
+
+
 def test_nobody_need_reach_everybody() -> None:
     assert ours(edges(3, (0, 1))) == ([], [])
     assert ours(edges(4, (0, 1), (2, 3))) == ([], [])
