@@ -28,7 +28,7 @@ def new(folder: Path, **changes: Any) -> Tournament:
 
 
 def parquet(path: Path, rows: list[tuple[Any, ...]], columns: str = "ranker_a, ranker_b, winner") -> Path:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     values = ", ".join("(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")" for row in rows)
     with duckdb.connect() as db:
         db.execute(f"COPY (SELECT * FROM (VALUES {values}) v({columns})) TO '{path}' (FORMAT parquet)")
@@ -50,8 +50,8 @@ def test_a_log_is_counted_by_pair_and_verdict(tmp_path: Path) -> None:
     parquet(tmp_path / "l" / "2.parquet", [("b", "a", "a"), ("x", "y", "second")])
     found = count_log(str(tmp_path / "l" / "*.parquet"), COLUMNS)
     assert found == {
-        "1.parquet": {("a", "b", "first"): 5, ("b", "a", "first"): 2, ("a", "c", "tie"): 1},
-        "2.parquet": {("b", "a", "second"): 1, ("x", "y", "second"): 1},
+        str(tmp_path / "l" / "1.parquet"): {("a", "b", "first"): 5, ("b", "a", "first"): 2, ("a", "c", "tie"): 1},
+        str(tmp_path / "l" / "2.parquet"): {("b", "a", "second"): 1, ("x", "y", "second"): 1},
     }
     with new(tmp_path) as cup:
         told = tell_log(cup, str(tmp_path / "l" / "*.parquet"), COLUMNS)
@@ -62,17 +62,17 @@ def test_a_log_is_counted_by_pair_and_verdict(tmp_path: Path) -> None:
 
 def test_a_log_may_have_a_column_called_filename(tmp_path: Path) -> None:
     log = parquet(tmp_path / "l.parquet", [("a", "b", "first", "x")] * 2, "first, second, verdict, filename")
-    assert count_log(str(log)) == {"l.parquet": {("a", "b", "first"): 2}}
+    assert count_log(str(log)) == {str(log): {("a", "b", "first"): 2}}
 
 
 def test_csv_json_lines_and_clicks(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("first,second,clicks_a,clicks_b\na,b,2,1\na,b,0,0\nb,c,0,3\n")
     clicks = LogColumns(clicks_first="clicks_a", clicks_second="clicks_b")
     wanted = {("a", "b", "first"): 1, ("a", "b", "tie"): 1, ("b", "c", "second"): 1}
-    assert count_log(str(tmp_path / "l.csv"), clicks) == {"l.csv": wanted}
+    assert count_log(str(tmp_path / "l.csv"), clicks) == {str(tmp_path / "l.csv"): wanted}
     rows = [{"first": a, "second": b, "verdict": v} for (a, b, v), n in wanted.items() for _ in range(n)]
     (tmp_path / "l.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert count_log(str(tmp_path / "l.jsonl")) == {"l.jsonl": wanted}
+    assert count_log(str(tmp_path / "l.jsonl")) == {str(tmp_path / "l.jsonl"): wanted}
 
 
 def test_a_time_span_is_a_window(tmp_path: Path) -> None:
@@ -105,6 +105,29 @@ def test_a_partition_delivered_again_replaces_itself(tmp_path: Path) -> None:
         tell_log(cup, str(log), COLUMNS, window="tonight")  # the negative control: another window adds up
         assert counts(cup) == {"ab": (8, 8), "ac": (0, 0), "bc": (2, 2)}
         cup.verify()
+
+
+def test_a_file_keeps_its_name_whatever_is_delivered_with_it(tmp_path: Path) -> None:
+    """Engines call the files of every day alike: a day is neither counted twice nor taken for another."""
+    first = parquet(tmp_path / "l" / "day1" / "part-0.parquet", [("a", "b", "first")] * 5)
+    pattern = str(tmp_path / "l" / "*" / "*.parquet")
+    with new(tmp_path) as cup:
+        tell_log(cup, pattern, COLUMNS)
+        second = parquet(tmp_path / "l" / "day2" / "part-0.parquet", [("a", "b", "second")] * 2)
+        tell_log(cup, pattern, COLUMNS)
+        assert counts(cup)["ab"] == (10, 7)
+        for log in (second, first):
+            assert tell_log(cup, str(log), COLUMNS).receipts == {}
+        assert counts(cup)["ab"] == (10, 7)
+
+
+def test_a_file_name_is_no_pattern(tmp_path: Path) -> None:
+    """DuckDB takes the names that it is given as patterns: none may stand for other files, or for itself and others."""
+    names = {"a1.parquet": 1, "a[1].parquet": 2, "b*.parquet": 3, "bb.parquet": 4, "b?.parquet": 5, "'\";--.parquet": 6}
+    for name, times in names.items():
+        parquet(tmp_path / "log", [("a", "b", "first")] * times).rename(tmp_path / name)
+    found = count_log(str(tmp_path / "*.parquet"), COLUMNS)
+    assert found == {str(tmp_path / name): {("a", "b", "first"): times} for name, times in names.items()}
 
 
 def test_partitions_may_change_places_in_a_full_round(tmp_path: Path) -> None:
@@ -223,7 +246,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
             f"FROM range(3_000_000) t(i)) TO '{tmp_path / 'big.parquet'}' (FORMAT parquet)"
         )
     found = count_log(str(tmp_path / "big.parquet"), memory="64MB", threads=2)
-    assert found["big.parquet"] == {("a", "b", "first"): 1_000_000, ("a", "b", "second"): 2_000_000}
+    assert found[str(tmp_path / "big.parquet")] == {("a", "b", "first"): 1_000_000, ("a", "b", "second"): 2_000_000}
 
 
 # the same count elsewhere ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -107,7 +108,7 @@ def count_log(
     memory: str = MEMORY,
     threads: int | None = None,
 ) -> dict[str, dict[tuple[str, str, str], int]]:
-    """Count the verdicts in Parquet, CSV or JSON Lines files: file -> (first, second, verdict) -> how often.
+    """Count the verdicts in Parquet, CSV or JSON Lines files: full path -> (first, second, verdict) -> how often.
 
     `pattern`: paths with `*` and `**`, or addresses that DuckDB reads (s3://, https://). Rows with `time` from `since`
     on and before `until` count. The memory is bounded by `memory`; what does not fit goes to temporary files.
@@ -118,7 +119,6 @@ def count_log(
         raise MissingExtraError("counting click logs", "clicks") from None
     wanted = columns or LogColumns()
     files = _files([pattern] if isinstance(pattern, str) else list(pattern))
-    names = _partitions(files)
     if (since or until) and wanted.time is None:
         raise InputError("since and until need the column that holds the time: columns time=...")
     with tempfile.TemporaryDirectory(prefix="roundel-") as spill, duckdb.connect(":memory:") as db:
@@ -129,7 +129,7 @@ def count_log(
             db.execute("SET enable_progress_bar = false")
             if threads is not None:
                 db.execute("SET threads = ?", [whole("threads", threads, least=1)])
-            return _count(db, files, names, wanted, since, until)
+            return _count(db, files, wanted, since, until)
         except duckdb.Error as error:
             lines = str(error).strip().splitlines()
             raise DataError(f"{files[0]}{' and others' if len(files) > 1 else ''}: {lines[0]}") from None
@@ -167,21 +167,23 @@ def _kind(name: str) -> str:
     raise DataError(f"{name}: logs are .parquet, .csv, .tsv or .jsonl files; rename or convert it")
 
 
-def _partitions(files: list[str]) -> dict[str, str]:
-    """Name each file by what tells it from the others: the path below the folder they share."""
-    local = [name for name in files if "://" not in name]
-    shared = os.path.commonpath([os.path.dirname(os.path.abspath(name)) for name in local]) if local else ""
-    return {
-        name: name if "://" in name else Path(os.path.abspath(name)).relative_to(shared).as_posix() for name in files
-    }
+def _partition(name: str) -> str:
+    """Name a file by its full path: the same in every delivery, whatever else is delivered with it."""
+    return name if "://" in name else Path(os.path.abspath(name)).as_posix()
+
+
+def _literal(name: str) -> str:
+    """Return a file's name so that DuckDB, which takes each name as a pattern, finds this file only."""
+    return name if "://" in name else re.sub(r"[*?[]", r"[\g<0>]", name)
 
 
 def _count(
-    db: Any, files: list[str], names: dict[str, str], columns: LogColumns, since: str | None, until: str | None
+    db: Any, files: list[str], columns: LogColumns, since: str | None, until: str | None
 ) -> dict[str, dict[tuple[str, str, str], int]]:
     reader = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}[_kind(files[0])]
     source = f"{reader}(?, filename = '{FILE}', union_by_name = true)"
-    described = db.execute(f"DESCRIBE SELECT * FROM {source}", [files]).fetchall()
+    paths = [_literal(name) for name in files]
+    described = db.execute(f"DESCRIBE SELECT * FROM {source}", [paths]).fetchall()
     have = {str(row[0]): str(row[1]) for row in described}
     numeric = columns.clicks_first is not None
     for role, name in asdict(columns).items():
@@ -195,7 +197,7 @@ def _count(
         verdict = f"CASE {more} END"
     else:
         verdict = _quoted(columns.verdict or "")
-    where, values = [], [files]
+    where, values = [], [paths]
     for bound, sign in ((since, ">="), (until, "<")):
         if bound is not None:
             where.append(f"{_quoted(columns.time or '')} {sign} CAST(? AS {have[columns.time or '']})")
@@ -209,9 +211,9 @@ def _count(
     ).fetchall()
     if len(rows) == MOST_CELLS:
         raise DataError(f"{files[0]}: more than {MOST_CELLS:,} different rows: do the columns hold names of options?")
-    counts: dict[str, dict[tuple[str, str, str], int]] = {name: {} for name in names.values()}
+    counts: dict[str, dict[tuple[str, str, str], int]] = {_partition(name): {} for name in files}
     for file, one, other, word, times in rows:
-        place = names.get(file, str(file))
+        place = _partition(str(file))
         cell = (_name(place, one, times), _name(place, other, times), "")
         if cell[0] == cell[1]:
             raise DataError(f"{place}: {times:,} rows compare {one!r} with itself: leave them out of the log")
@@ -262,8 +264,8 @@ def tell_log(
 ) -> Told:
     """Count a log and tell the open round; each file is a partition.
 
-    What is told stands under (source, partition, window): delivering a partition again replaces what it said, as long
-    as the round is open. A pair takes at most the verdicts that the round plans for it, drawn without looking at them.
+    What is told stands under (source, full path, window): delivering a file again replaces what it said, as long as
+    the round is open. A pair takes at most the verdicts that the round plans for it, drawn without looking at them.
     """
     counts = count_log(pattern, columns, since=since, until=until, memory=memory, threads=threads)
     span = window or (f"{since or ''}/{until or ''}" if since or until else "all")
