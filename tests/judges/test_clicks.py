@@ -75,6 +75,29 @@ def test_csv_json_lines_and_clicks(tmp_path: Path) -> None:
     assert count_log(str(tmp_path / "l.jsonl")) == {str(tmp_path / "l.jsonl"): wanted}
 
 
+@pytest.mark.parametrize("pair", [("001", "1"), ("1.1", "1.10"), ("2026-11-01", "2026-11-02"), ("true", "false")])
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_names_are_taken_as_they_are_written(tmp_path: Path, pair: tuple[str, str], kind: str) -> None:
+    log = tmp_path / f"l.{kind}"
+    columns = ("when it's", "first", "second", "verdict")
+    rows = [("2026-11-19", *pair, pair[1]), ("2026-11-20", *pair[::-1], "tie")]
+    objects = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+    log.write_text("\n".join(objects if kind == "jsonl" else [",".join(row) for row in (columns, *rows)]))
+    timed = LogColumns(time="when it's")
+    assert count_log(str(log), timed, since="2026-11-19") == {str(log): {(*pair, "second"): 1, (*pair[::-1], "tie"): 1}}
+    counted = tmp_path / "counts.csv"
+    counted.write_text(f"first,second,wins,losses\n{pair[0]},c,2,0\n{pair[1]},c,0,1\n")
+    with Tournament.create(tmp_path / "t.db", "t", [*pair, "c"], horizon=900, rounds=2) as cup:
+        tell_counts(cup, counted)
+        assert cup.store.read(cup.state).tally.points[:, 2].tolist() == [4, 0, 0]
+
+
+def test_an_empty_verdict_is_no_option_called_none(tmp_path: Path) -> None:
+    log = parquet(tmp_path / "l.parquet", [("None", "b", None), ("None", "b", "first")])
+    with pytest.raises(DataError, match="verdict None"):
+        count_log(str(log), COLUMNS)
+
+
 def test_a_time_span_is_a_window(tmp_path: Path) -> None:
     days = [(f"2026-11-{day:02} 12:00:00", "a", "b", "first") for day in range(1, 11)]
     parquet(tmp_path / "l.parquet", days, "moment, first, second, verdict")
@@ -338,6 +361,7 @@ def test_the_documented_sql_on_spark(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ({"first": "a", "second": "b", "wins": 1}, "no 'losses'"),
+        ({"first": "a", "second": None, "wins": 1, "losses": 0}, "the option is None"),
         ({"first": "a", "second": "b", "wins": -1, "losses": 0}, "at least 0"),
         ({"first": "a", "second": "b", "wins": 1.5, "losses": 0}, "whole number"),
         ({"first": "a", "second": "b", "wins": True, "losses": 0}, "whole number"),

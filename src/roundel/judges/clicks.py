@@ -180,7 +180,8 @@ def _literal(name: str) -> str:
 def _count(
     db: Any, files: list[str], columns: LogColumns, since: str | None, until: str | None
 ) -> dict[str, dict[tuple[str, str, str], int]]:
-    reader = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}[_kind(files[0])]
+    kind = _kind(files[0])
+    reader = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}[kind]
     source = f"{reader}(?, filename = '{FILE}', union_by_name = true)"
     paths = [_literal(name) for name in files]
     described = db.execute(f"DESCRIBE SELECT * FROM {source}", [paths]).fetchall()
@@ -190,6 +191,7 @@ def _count(
         if name is not None and name not in have and not (role == "verdict" and numeric):
             known = ", ".join(column for column in have if column != FILE)
             raise DataError(f"{files[0]}: there is no column {name!r} for {role}, only {known}; name yours (--columns)")
+    source = f"{source.removesuffix(')')}{_types(kind, columns, have)})"
     first, second = _quoted(columns.first), _quoted(columns.second)
     if numeric:
         one, other = _quoted(columns.clicks_first or ""), _quoted(columns.clicks_second or "")
@@ -224,6 +226,20 @@ def _count(
     return counts
 
 
+def _types(kind: str, columns: LogColumns, have: Mapping[str, str]) -> str:
+    """Return the option that makes DuckDB leave names as they are written: in text, 1.10 or 2026-11-01 is one too."""
+    words = (columns.first, columns.second, None if columns.clicks_first is not None else columns.verdict)
+    if kind == "csv":
+        types = dict.fromkeys((name for name in words if name is not None), "VARCHAR")
+    elif kind == "json" and any(have[name].startswith(("DATE", "TIME")) for name in words if name is not None):
+        types = {name: have[name] for name in asdict(columns).values() if name in have}
+        types |= {name: "VARCHAR" for name in words if name is not None and types[name].startswith(("DATE", "TIME"))}
+    else:
+        return ""
+    pairs = ", ".join(f"{_quoted(name)}: " + "'" + sort.replace("'", "''") + "'" for name, sort in types.items())
+    return f", {'types' if kind == 'csv' else 'columns'} = {{{pairs}}}"
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -235,7 +251,7 @@ def _name(place: str, value: Any, times: int) -> str:
 
 
 def _word(place: str, value: Any, first: str, second: str, times: int) -> str:
-    text = str(value)
+    text = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
     if text in VERDICTS and text not in (first, second):
         return text
     if text in (first, second):
@@ -284,7 +300,7 @@ def tell_counts(
     for number, row in _count_rows(place):
         what = f"{place}, row {number}"
         try:
-            first, second = str(row["first"]), str(row["second"])
+            first, second = (_option(what, row[side]) for side in ("first", "second"))
             values = [row["wins"], row["losses"], row.get("ties", 0)]
         except KeyError as error:
             raise DataError(
@@ -300,6 +316,12 @@ def tell_counts(
                 raise DataError(str(error)) from None
             cells[first, second, word] = cells.get((first, second, word), 0) + times
     return tell_cells(cup, partitions, source=source, window=window, judge=judge or source)
+
+
+def _option(what: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
+        raise DataError(f"{what}: the option is {value!r}: a name was expected; leave the row out")
+    return str(value)
 
 
 def _int(value: Any) -> Any:
@@ -327,7 +349,8 @@ def _count_rows(place: Path) -> Iterable[tuple[int, Mapping[str, Any]]]:
                 table = pq.read_table(place)
             else:
                 options = pc.ParseOptions(delimiter="\t" if place.suffix.lower() == ".tsv" else ",")
-                table = pc.read_csv(place, parse_options=options)
+                names = dict.fromkeys(("first", "second", "partition_name"), pa.string())  # 1.10 is not 1.1
+                table = pc.read_csv(place, parse_options=options, convert_options=pc.ConvertOptions(column_types=names))
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{place}: cannot be read ({error})") from None
         return enumerate(table.to_pylist(), 1)
