@@ -323,6 +323,18 @@ def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
     assert any("no answer to duel" in line and "within 2 s" in line for line in said)
 
 
+def test_one_that_does_not_even_read_is_ended(tmp_path: Path) -> None:
+    """A duel that is larger than a pipe is not written to its end; three workers wait for the same program."""
+    options = [{"name": name, "text": name * 200_000} for name in NAMES]
+    said: list[str] = []
+    with Tournament.create(tmp_path / "t.db", "t", options, horizon=400, rounds=2) as cup:
+        started = time.monotonic()
+        summary = judge_by_command(cup, "sleep 60", workers=3, timeout=0.5, retries=1, limit=3, say=said.append)
+        assert time.monotonic() - started < 20
+        assert (summary.counted, summary.passed) == (0, 3)
+    assert any("no answer to duel" in line for line in said)
+
+
 def test_a_paid_program_that_dies_is_not_asked_again(tmp_path: Path) -> None:
     body = 'os.kill(os.getpid(), 9) if first_time("died") else None'
     with new(tmp_path) as cup:

@@ -107,6 +107,10 @@ class _Program:
             process = self._running()
             self._waiting[duel.id] = (duel, future, process)
         text = json.dumps(duel.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
+        late = f"no answer to duel {duel.id} within {self._timeout:g} s"
+        alarm = threading.Timer(self._timeout, self._bury, (process, late))  # for one that does not even read
+        alarm.daemon = True
+        alarm.start()
         try:
             with self._write:
                 assert process.stdin is not None  # it was started with a pipe
@@ -114,10 +118,12 @@ class _Program:
                 process.stdin.flush()
         except (OSError, ValueError):
             self._bury(process, "it closed its input")
+        finally:
+            alarm.cancel()
         try:
             return future.result(self._timeout)
         except WaitedTooLong:
-            self._bury(process, f"no answer to duel {duel.id} within {self._timeout:g} s")
+            self._bury(process, late)
             raise JudgeError(f"no answer within {self._timeout:g} s") from None
         finally:
             with self._lock:
