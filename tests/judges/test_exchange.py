@@ -126,6 +126,17 @@ def test_nothing_to_export(tmp_path: Path) -> None:
     assert not (tmp_path / "n.jsonl").exists()
 
 
+@pytest.mark.parametrize("export", [export_manifest, export_label_studio])
+def test_a_file_that_is_not_written_holds_no_duels(tmp_path: Path, export: Any) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with new(tmp_path) as cup:
+        with pytest.raises(DataError):
+            export(cup, tmp_path / "file" / "out.json")
+        assert cup.status.leased == 0
+        assert export_manifest(cup, tmp_path / "m.jsonl") == cup.status.asked
+        cup.verify()
+
+
 def annotated(task: dict[str, Any], verdict: str | None, who: Any = 1, cancelled: bool = False) -> dict[str, Any]:
     """A task as Label Studio exports it."""
     result: list[dict[str, Any]] = []

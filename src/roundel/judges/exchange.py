@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,20 +86,20 @@ def export_manifest(
     The duels are leased to `judge` for `lease` seconds, so that nobody else gets them; names are not in the file.
     Returns how many duels were written.
     """
-    duels = _lease(cup, judge, limit, lease)
-    lines = [
-        json.dumps(
-            {
-                "case_id": case_id(cup, duel.id),
-                "task_input": _task_input(duel),
-                "response_1": _as_text(duel.first),
-                "response_2": _as_text(duel.second),
-            },
-            ensure_ascii=False,
-        )
-        for duel in duels
-    ]
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    with _held(cup, judge, limit, lease) as duels:
+        lines = [
+            json.dumps(
+                {
+                    "case_id": case_id(cup, duel.id),
+                    "task_input": _task_input(duel),
+                    "response_1": _as_text(duel.first),
+                    "response_2": _as_text(duel.second),
+                },
+                ensure_ascii=False,
+            )
+            for duel in duels
+        ]
+        write_text(path, "".join(f"{line}\n" for line in lines))
     return len(duels)
 
 
@@ -109,27 +110,27 @@ def export_label_studio(
 
     The duels are leased as in `export_manifest`. Pictures are carried inside the tasks.
     """
-    duels = _lease(cup, judge, limit, lease)
-    images = bool(duels) and all("image" in side.content for duel in duels for side in (duel.first, duel.second))
-    show = _for_page if images else _as_text
-    tasks = [
-        {
-            "data": {
-                "case_id": case_id(cup, duel.id),
-                "question": duel.question,
-                "context": "" if duel.context is None else _for_page(duel.context),
-                "first": show(duel.first),
-                "second": show(duel.second),
+    with _held(cup, judge, limit, lease) as duels:
+        images = bool(duels) and all("image" in side.content for duel in duels for side in (duel.first, duel.second))
+        show = _for_page if images else _as_text
+        tasks = [
+            {
+                "data": {
+                    "case_id": case_id(cup, duel.id),
+                    "question": duel.question,
+                    "context": "" if duel.context is None else _for_page(duel.context),
+                    "first": show(duel.first),
+                    "second": show(duel.second),
+                }
             }
-        }
-        for duel in duels
-    ]
-    write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
-    pictured = any("image" in case.content for case in cup.spec.contexts)
-    context = "" if not cup.spec.contexts else _CONTEXT_IMAGE if pictured else _CONTEXT_TEXT
-    place = Path(path)
-    config = place.with_name(f"{place.stem}.xml")
-    return write_text(config, LABEL_STUDIO.format(first="Image" if images else "Text", context=context))
+            for duel in duels
+        ]
+        write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
+        pictured = any("image" in case.content for case in cup.spec.contexts)
+        context = "" if not cup.spec.contexts else _CONTEXT_IMAGE if pictured else _CONTEXT_TEXT
+        place = Path(path)
+        config = place.with_name(f"{place.stem}.xml")
+        return write_text(config, LABEL_STUDIO.format(first="Image" if images else "Text", context=context))
 
 
 _CONTEXT_TEXT = '<Text name="context" value="$context"/>'
@@ -139,6 +140,18 @@ _CONTEXT_IMAGE = '<Image name="context" value="$context"/>'
 def case_id(cup: Tournament, duel: str) -> str:
     """Return the name of a duel in files: it also names the tournament, so that results do not go astray."""
     return f"{cup.digest[:12]}-{duel}"
+
+
+@contextmanager
+def _held(cup: Tournament, judge: str, limit: int | None, seconds: float) -> Iterator[list[Duel]]:
+    """Lease duels for a file, and give them back if it is not written: nobody else could judge them for a week."""
+    duels = _lease(cup, judge, limit, seconds)
+    try:
+        yield duels
+    except BaseException:
+        for duel in duels:
+            cup.reject(duel, judge=judge, note="given back: the file was not written")
+        raise
 
 
 def _lease(cup: Tournament, judge: str, limit: int | None, seconds: float) -> list[Duel]:
