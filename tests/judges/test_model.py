@@ -510,6 +510,9 @@ def test_keys_come_from_the_environment_or_a_file(tmp_path: Path, monkeypatch: p
         ({"user": "$first"}, "second"),
         ({"user": "$first $second $who"}, r"\$who"),
         ({"system": "$first"}, "system"),
+        ({"request": {"max_tokens": 4_000}}, "'max_tokens'.*spending cap"),  # the worst case is that of most_tokens
+        ({"request": {"n": 5}}, "'n'"),
+        ({"request": {"stream": True}}, "'stream'"),
     ],
 )
 def test_settings_that_are_refused(changes: dict[str, Any], message: str) -> None:

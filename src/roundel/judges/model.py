@@ -26,6 +26,9 @@ from roundel.tournament.texts import canonical, sha256
 
 KEY_NAMES = ("ROUNDEL_API_KEY", "OPENAI_API_KEY")
 ORDERS = {"both": ("ab", "ba"), "one": ("ab",)}
+SETTLED = frozenset(
+    {"model", "messages", "max_tokens", "max_completion_tokens", "n", "stream"}
+)  # no fields of `request`
 OVERHEAD = 256  # tokens that a request may have besides its texts
 IMAGE_TOKENS = 4_000  # that a picture may count for
 CANARIES = (
@@ -79,6 +82,11 @@ class ModelSettings:
                 isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or value < 0
             ):
                 raise JudgeError(f"{name} is {value!r}: it must be a number, 0 or more")
+        if taken := sorted(SETTLED & self.request.keys()):
+            raise JudgeError(
+                f"request holds {taken[0]!r}, on which the answers and the spending cap depend: set it by model, "
+                "criterion, most_tokens or token_field"
+            )
         for name in ("timeout", "rate"):
             if getattr(self, name) == 0:
                 raise JudgeError(f"{name} is 0: it must be more")
