@@ -16,6 +16,7 @@ from PIL import Image
 
 from roundel.judges import Answer, judge_with
 from roundel.report import report_html, write_report
+from roundel.report.page import _probability
 from roundel.tournament import Duel, Tournament
 from roundel.tournament.certificate import parse_certificate, verify_certificate
 
@@ -101,8 +102,30 @@ def test_the_certificate_inside_verifies(tmp_path: Path) -> None:
 def test_open_and_finished_tournaments_have_reports(tmp_path: Path, limit: int | None) -> None:
     with played(tmp_path, ["a", "b", "c", "d"], limit=limit) as cup:
         text = Page(report_html(cup)).text
-    assert ("Still open; the leader is" in text) == (limit is not None)
+    assert ("Still open" in text) == (limit is not None)
+    assert ("Still open; the leader is" in text) == (limit == 5)
     assert ("being played" in text) == (limit is not None)
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_without_verdicts_nobody_leads(tmp_path: Path, end: bool) -> None:
+    with played(tmp_path, ["a", "b", "c"], limit=0) as cup:
+        if end:
+            cup.close(end=True, empty=True)
+        text = Page(report_html(cup)).text
+    assert ("Undecided No verdicts" if end else "Still open No verdicts yet") in text
+    assert "leader is" not in text
+    assert "leads" not in text
+    assert "No option has been eliminated" in text
+    assert "with a probability" not in text
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [(0.0641, "6.5%"), (0.25, "25.0%"), (0.00101, "0.2%"), (0.0006, "0.1%"), (1.2e-7, "2e-7")],
+)
+def test_a_bound_is_never_rounded_down(bound: float, text: str) -> None:
+    assert _probability(bound) == text
 
 
 def test_ended_by_hand_is_undecided(tmp_path: Path) -> None:
@@ -222,6 +245,24 @@ def test_a_browser_shows_it_without_a_complaint(tmp_path: Path) -> None:
     )
     with Image.open(shot) as image:
         assert len(image.convert("RGB").getcolors(2**24) or ()) > 50  # it is not an empty page
+
+
+def test_long_names_leave_room_for_the_tables(tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    api = pytest.importorskip("playwright.sync_api")
+    if browser is None:
+        pytest.skip("there is no chromium: install Debian's package chromium")
+    with played(tmp_path, ["x" * 200, "y " * 90 + "y", "z"]) as cup:
+        path = write_report(cup, tmp_path / "r.html")
+    with api.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        page = chromium.new_page(viewport={"width": 1100, "height": 800})
+        page.goto(f"file://{path}")
+        wide = page.eval_on_selector_all(
+            ".scroll", "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.firstChild.className)"
+        )
+        chromium.close()
+    assert wide == []
 
 
 def test_the_numbers_of_judges(tmp_path: Path) -> None:

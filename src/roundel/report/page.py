@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Context, Decimal
 from html import escape
 from importlib import resources
 from typing import Any
@@ -85,11 +86,11 @@ def _head(facts: Facts) -> str:
     tiles = "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for value, label in numbers)
     return (
         f'<header><p class="kicker">Tournament <b>{escape(spec.name)}</b></p><h1>{escape(spec.question)}</h1>'
-        f'{_verdict(status.outcome)}<dl class="numbers">{tiles}</dl></header>\n'
+        f'{_verdict(status.outcome, status.spent)}<dl class="numbers">{tiles}</dl></header>\n'
     )
 
 
-def _verdict(outcome: Outcome) -> str:
+def _verdict(outcome: Outcome, spent: int) -> str:
     why = escape(_sentence(outcome.why))
     leader = escape(outcome.leader)
     if outcome.word == "winner":
@@ -100,6 +101,11 @@ def _verdict(outcome: Outcome) -> str:
         return (
             '<div class="verdict cycle"><p class="word">No option beats all others</p>'
             f'<p class="name">{leader}</p><p>{why}{more}</p></div>'
+        )
+    if not spent:  # somebody stands first in the table, but nobody leads
+        word = "Undecided" if outcome.word == "undecided" else "Still open"
+        return (
+            f'<div class="verdict open"><p class="word">{word}</p><p class="name">No verdicts yet</p><p>{why}</p></div>'
         )
     word = "Undecided; the leader is" if outcome.word == "undecided" else "Still open; the leader is"
     close = ""
@@ -116,15 +122,17 @@ def _standings(facts: Facts) -> str:
     standings = facts.status.standings
     low, high = min(one.low for one in standings), max(one.high for one in standings)
     word = "winner" if facts.status.outcome.word == "winner" else "leads"
+    ahead = 1 if facts.status.spent else 0  # the place that stands out; without verdicts none does
     rows = []
     for place, one in enumerate(standings, 1):
         if one.out is not None:
             state = f"out in {one.out}, by {escape(one.by or '')}"
         else:
-            state = f"<b>{word}</b>" if place == 1 else "in play"
+            state = f"<b>{word}</b>" if place == ahead else "in play"
         rate = "" if one.win_rate is None else f"{one.win_rate:.0%}"
         rows.append(
-            f"<tr{' class=first' if place == 1 else ''}><td class=n>{place}</td><th scope=row>{escape(one.name)}</th>"
+            f"<tr{' class=first' if place == ahead else ''}><td class=n>{place}</td>"
+            f"<th scope=row>{escape(one.name)}</th>"
             f"<td class=n>{one.rating:.0f}</td><td class=chart>{charts.interval(one, low, high)}</td>"
             f"<td class=n>{rate}</td><td class=n>{one.wins:,}&#8211;{one.losses:,}&#8211;{one.ties:,}</td>"
             f"<td>{state}</td></tr>"
@@ -238,7 +246,9 @@ def _certificate(facts: Facts) -> str:
     certificate = facts.certificate
     spec = facts.spec
     chance = certificate["error_probability"]
-    if chance["bound"] is None:
+    if not certificate["eliminations"]:
+        risk = "<p>No option has been eliminated, so none was eliminated by mistake.</p>"
+    elif chance["bound"] is None:
         risk = f"<p>{escape(_sentence(chance['rule']))}</p>"
     elif chance["bound"] >= 0.5:
         risk = (
@@ -273,7 +283,10 @@ def _method(facts: Facts) -> str:
 
 
 def _probability(bound: float) -> str:
-    return f"{bound:.1%}" if bound >= 0.001 else "0.1%" if bound > 5e-4 else f"{bound:.0e}"
+    """Write a probability that is an upper bound: it is never rounded down."""
+    if bound > 5e-4:
+        return f"{Decimal(100 * bound).quantize(Decimal('0.1'), ROUND_CEILING)}%"
+    return f"{Context(prec=1, rounding=ROUND_CEILING).create_decimal(bound):.0e}"
 
 
 def _attached(certificate: dict[str, Any], name: str) -> str:
