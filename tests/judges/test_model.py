@@ -20,7 +20,9 @@ from fake_model import Call, FakeModel, Reply, serving, shorter
 from roundel.errors import JudgeError
 from roundel.judges import ModelSettings, judge_by_model
 from roundel.judges.answers import StopJudging
+from roundel.judges.calls import Calls, Exchange
 from roundel.judges.endpoint import OpenAIChat, Redactor, check_endpoint, pinned_transport, read_key, retry_after
+from roundel.judges.pace import Pace
 from roundel.judges.prompt import Template, fence_of, messages_of, read_reply, settle_orders
 from roundel.tournament import Duel, Shown, Tournament
 
@@ -159,6 +161,24 @@ def test_the_cap_holds_in_this_session_and_the_next(tmp_path: Path) -> None:
         assert len(fake.calls) * price <= 0.5
         assert judge_by_model(cup, settings(fake)).calls > 0  # the negative control: without a cap it goes on
         assert len(fake.calls) > made
+
+
+def test_the_cap_holds_for_sessions_at_the_same_time(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    def send(key: str) -> Exchange:
+        made.append(key)
+        return Exchange("answer", "x", 0.4)
+
+    with new(tmp_path) as cup:
+        one, other = (Calls(cup, "m", "1", Pace(threading.Event()), cap=1.0) for _ in range(2))
+        for number, calls in enumerate((one, other)):
+            assert calls.ask(f"1.{number}", {}, send, str, most=0.4).value == "x"
+        for calls in (one, other):
+            with pytest.raises(StopJudging, match="spending cap of 1 is reached"):
+                calls.ask("1.2", {}, send, str, most=0.4)
+        assert len(made) == 2
+        assert one.ask("1.2", {}, send, str, most=0.2).value == "x"  # what was refused is neither spent nor in doubt
 
 
 def test_killed_in_the_middle_nothing_is_paid_twice_and_nothing_is_lost(tmp_path: Path) -> None:

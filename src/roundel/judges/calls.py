@@ -82,6 +82,13 @@ class Budget:
                 )
             self._spent += most or 0.0
 
+    def check(self, noted: float) -> None:
+        """Raise `StopJudging` where the calls on record, of other sessions too, may cost more than the cap."""
+        if self.cap is not None and noted > self.cap:
+            raise StopJudging(
+                f"the spending cap of {self.cap:g} is reached: with calls under way {noted:.4g} may be spent"
+            )
+
     def settle(self, most: float | None, cost: float | None) -> None:
         """Replace the worst case by what the call did cost, if that is known."""
         if self.cap is not None and cost is not None:
@@ -214,6 +221,8 @@ class Calls:
             self.budget.settle(most, 0.0)
             return _stored(intent.response, intent.cost), False
         try:
+            if self.budget.cap is not None:
+                self.budget.check(self._paid())  # this call is noted: of two sessions, the later one sees both
             exchange = send(key)
         except StopJudging as error:  # refused before anything was paid for: no doubt is left behind
             self.cup.respond(key, Exchange("unpaid", str(error)).text(), 0.0)
