@@ -407,6 +407,8 @@ def test_commands_that_cannot_run(tmp_path: Path) -> None:
         assert "cannot be started" in judge_by_command(cup, "no-such-program").stopped
         with pytest.raises(InputError, match="empty"):
             judge_by_command(cup, "  ")
+        with pytest.raises(InputError, match="close its quotes"):
+            judge_by_command(cup, "cat 'a b")
         with pytest.raises(InputError, match="timeout"):
             judge_by_command(cup, "cat", timeout=0)
         with pytest.raises(JudgeError):

@@ -46,7 +46,10 @@ def judge_by_command(
     `workers` duels (by default one a process) are with them at once. One that dies, or has not answered after
     `timeout` seconds, is started again.
     """
-    line = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+    try:
+        line = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+    except ValueError as error:
+        raise InputError(f"the command {command!r} cannot be split into words ({error}): close its quotes") from None
     if not line:
         raise InputError("the command is empty: give the program to run")
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
