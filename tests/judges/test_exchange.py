@@ -111,11 +111,20 @@ def test_one_bad_line_and_nothing_is_told(tmp_path: Path, change: dict[str, Any]
 
 def test_another_answer_to_the_same_case_is_refused(tmp_path: Path) -> None:
     with new(tmp_path) as cup:
-        export_manifest(cup, tmp_path / "m.jsonl", limit=1)
-        (row,) = lines(tmp_path / "m.jsonl")
-        import_verdicts(cup, write(tmp_path / "r.jsonl", [{"case_id": row["case_id"], "verdict": "first"}]))
-        with pytest.raises(ConflictError, match="the first one stays"):
-            import_verdicts(cup, write(tmp_path / "r.jsonl", [{"case_id": row["case_id"], "verdict": "second"}]))
+        export_manifest(cup, tmp_path / "m.jsonl", limit=2)
+        row, new_one = lines(tmp_path / "m.jsonl")
+        answer = {"case_id": row["case_id"], "verdict": "first"}
+        import_verdicts(cup, write(tmp_path / "r.jsonl", [answer]))
+        more = {"case_id": new_one["case_id"], "verdict": "tie"}
+        for change in ({"verdict": "second"}, {"cost": 1.0}, {"note": "hm"}):
+            with pytest.raises(ConflictError, match="the first one stays"):
+                import_verdicts(cup, write(tmp_path / "r.jsonl", [more, answer | change]))
+        assert cup.status.verdicts["counted"] == 1  # of the file with the other answer, nothing was told
+        twice = [more, more | {"verdict": "first", "judge": "manifest"}]  # "manifest" judges where a row names nobody
+        with pytest.raises(DataError, match="two answers of 'manifest'"):
+            import_verdicts(cup, write(tmp_path / "r.jsonl", twice))
+        assert cup.status.verdicts["counted"] == 1
+        assert import_verdicts(cup, write(tmp_path / "r.jsonl", [answer, more])).became == {"counted": 2}
 
 
 def test_nothing_to_export(tmp_path: Path) -> None:

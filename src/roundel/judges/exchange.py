@@ -293,23 +293,35 @@ def _duel_of(cup: Tournament, place: Path, number: int, case: Any, known: Mappin
 
 
 def _tell_rows(cup: Tournament, place: Path, rows: list[_Row | None], judge: str) -> Imported:
-    result = Imported(str(place))
-    for row in rows:
-        result.rows += 1
-        if row is None:
-            result.skipped += 1
-            continue
-        who = row.judge or judge
-        key = f"file:{sha256(f'{cup.digest} {row.duel} {who}')}"
-        try:
-            receipt = cup.tell(row.duel, row.verdict, key=key, judge=who, cost=row.cost, note=row.note)
-        except ConflictError as error:
-            raise ConflictError(
-                f"{place}: case {case_id(cup, row.duel)} was imported before with another answer of {who!r}: "
-                f"the first one stays ({error})"
-            ) from None
+    result = Imported(str(place), len(rows))
+    named = [row._replace(judge=row.judge or judge) for row in rows if row is not None]
+    result.skipped = len(rows) - len(named)
+    keys = [f"file:{sha256(f'{cup.digest} {row.duel} {row.judge}')}" for row in named]
+    _agree(cup, place, named, keys)
+    for key, row in zip(keys, named, strict=True):
+        receipt = cup.tell(row.duel, row.verdict, key=key, judge=row.judge, cost=row.cost, note=row.note)
         result.became[receipt.became] = result.became.get(receipt.became, 0) + 1
     return result
+
+
+def _agree(cup: Tournament, place: Path, rows: list[_Row], keys: list[str]) -> None:
+    """Refuse a file, before anything is told, where a judge has two answers to a case, here or in an earlier file."""
+
+    def work(tx: Any) -> dict[str, tuple[Any, ...]]:
+        sql = "SELECT verdict, cost, note FROM verdict WHERE tournament = ? AND key = ? AND version = 1"
+        return {key: tuple(row) for key in keys if (row := tx.one(sql, cup.number, key)) is not None}
+
+    before = cup.store.read(work)
+    here: dict[str, _Row] = {}
+    for key, row in zip(keys, rows, strict=True):
+        case = f"{place}: case {case_id(cup, row.duel)}"
+        if before.get(key, row[1:2] + row[3:]) != row[1:2] + row[3:]:
+            raise ConflictError(
+                f"{case} was imported before with another answer of {row.judge!r}: the first one stays; "
+                "restore it or leave the case out; nothing was told"
+            )
+        if here.setdefault(key, row) != row:
+            raise DataError(f"{case} has two answers of {row.judge!r}: keep one; nothing was told")
 
 
 def import_label_studio(cup: Tournament, path: str | Path, *, judge: str = "label-studio") -> Imported:
