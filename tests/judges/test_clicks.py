@@ -361,6 +361,7 @@ def test_the_documented_sql_on_spark(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ({"first": "a", "second": "b", "wins": 1}, "no 'losses'"),
+        ({"first": "a", "second": "b", "wins": 1, "losses": None}, "losses is None"),
         ({"first": "a", "second": None, "wins": 1, "losses": 0}, "the option is None"),
         ({"first": "a", "second": "b", "wins": -1, "losses": 0}, "at least 0"),
         ({"first": "a", "second": "b", "wins": 1.5, "losses": 0}, "whole number"),
@@ -372,3 +373,12 @@ def test_counts_that_are_refused(tmp_path: Path, row: dict[str, Any], message: s
     (tmp_path / "c.jsonl").write_text(json.dumps(row) + "\n")
     with new(tmp_path) as cup, pytest.raises(DataError, match=message):
         tell_counts(cup, tmp_path / "c.jsonl")
+
+
+def test_counts_of_another_file_are_another_partition(tmp_path: Path) -> None:
+    with new(tmp_path) as cup:
+        for day in ("day1", "day2", "day1"):
+            (tmp_path / day).mkdir(exist_ok=True)
+            (tmp_path / day / "counts.csv").write_text("first,second,wins,losses\na,b,3,1\n")
+            tell_counts(cup, tmp_path / day / "counts.csv")
+        assert counts(cup)["ab"] == (12, 8)

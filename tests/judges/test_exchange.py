@@ -237,6 +237,10 @@ def test_battles_of_a_log_fill_the_round(tmp_path: Path) -> None:
         before = cup.status.head
         import_battles(cup, tmp_path / "log.csv", **names)
         assert cup.status.head == before  # the same log again changes nothing
+        (tmp_path / "day2").mkdir()
+        (tmp_path / "day2" / "log.csv").write_text("first,second,verdict\nbert,carl,first\n")
+        import_battles(cup, tmp_path / "day2" / "log.csv")  # another file of that name is another partition
+        assert cup.store.read(cup.state).tally.duels == tally.duels + 1
         (tmp_path / "other.csv").write_text("first,second,verdict\nxaver,yves,first\n")
         with pytest.raises(VerdictError, match="'xaver' is no option"):
             import_battles(cup, tmp_path / "other.csv")

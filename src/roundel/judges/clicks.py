@@ -167,9 +167,9 @@ def _kind(name: str) -> str:
     raise DataError(f"{name}: logs are .parquet, .csv, .tsv or .jsonl files; rename or convert it")
 
 
-def _partition(name: str) -> str:
+def partition_of(name: str | Path) -> str:
     """Name a file by its full path: the same in every delivery, whatever else is delivered with it."""
-    return name if "://" in name else Path(os.path.abspath(name)).as_posix()
+    return str(name) if "://" in str(name) else Path(os.path.abspath(name)).as_posix()
 
 
 def _literal(name: str) -> str:
@@ -213,9 +213,9 @@ def _count(
     ).fetchall()
     if len(rows) == MOST_CELLS:
         raise DataError(f"{files[0]}: more than {MOST_CELLS:,} different rows: do the columns hold names of options?")
-    counts: dict[str, dict[tuple[str, str, str], int]] = {_partition(name): {} for name in files}
+    counts: dict[str, dict[tuple[str, str, str], int]] = {partition_of(name): {} for name in files}
     for file, one, other, word, times in rows:
-        place = _partition(str(file))
+        place = partition_of(str(file))
         cell = (_name(place, one, times), _name(place, other, times), "")
         if cell[0] == cell[1]:
             raise DataError(f"{place}: {times:,} rows compare {one!r} with itself: leave them out of the log")
@@ -293,7 +293,7 @@ def tell_counts(
 ) -> Told:
     """Tell counts that another engine made: JSON Lines, CSV or Parquet with first, second, wins, losses, ties.
 
-    A column `partition_name` tells partitions apart; without it the file is one, named like the file.
+    A column `partition_name` tells partitions apart; without it the file is one, known by its full path.
     """
     place = Path(path)
     partitions: dict[str, dict[tuple[str, str, str], int]] = {}
@@ -308,10 +308,10 @@ def tell_counts(
             ) from None
         if first == second:
             raise DataError(f"{what}: {first!r} is compared with itself: leave it out")
-        cells = partitions.setdefault(str(row.get("partition_name", place.name)), {})
-        for word, value in zip(VERDICTS, values, strict=True):
+        cells = partitions.setdefault(str(row.get("partition_name", partition_of(place))), {})
+        for word, column, value in zip(VERDICTS, ("wins", "losses", "ties"), values, strict=True):
             try:
-                times = whole(f"{what}: {word}", _int(value), most=10**15)
+                times = whole(f"{what}: {column}", _int(value), most=10**15)
             except InputError as error:
                 raise DataError(str(error)) from None
             cells[first, second, word] = cells.get((first, second, word), 0) + times

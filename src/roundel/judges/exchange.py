@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from roundel._textfile import broken, check_file, text_lines, unreadable, write_text
 from roundel.datasets.battles import read_battles
 from roundel.errors import ConflictError, DataError, InputError
-from roundel.judges.clicks import Told, tell_cells
+from roundel.judges.clicks import Told, partition_of, tell_cells
 from roundel.judges.media import data_uri
 from roundel.judges.records import offered
 from roundel.tournament import Duel, Shown, Tournament
@@ -402,10 +402,11 @@ def import_battles(
 ) -> Told:
     """Tell the battles of a log as counts of the open round's pairs; the columns are those of `read_battles`.
 
-    The file is one partition of `source`: told again, or told anew after it has changed, it replaces what it said.
+    The file, by its full path, is one partition of `source`: told again, or told anew after it has changed, it
+    replaces what it said.
     """
     place = Path(path)
     counts: dict[tuple[str, str, str], int] = {}
     for battle in read_battles(place, first=first, second=second, verdict=verdict):
         counts[battle] = counts.get(battle, 0) + 1
-    return tell_cells(cup, {place.name: counts}, source=source, window=window, judge=judge or source)
+    return tell_cells(cup, {partition_of(place): counts}, source=source, window=window, judge=judge or source)
