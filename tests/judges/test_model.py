@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,31 @@ def test_survives_a_server_that_misbehaves(tmp_path: Path) -> None:
         assert told.counted > 0
         assert len(fake.calls) > before
         cup.verify()
+
+
+def test_no_more_calls_a_minute_than_the_rate(tmp_path: Path) -> None:
+    with serving(honest) as fake, new(tmp_path) as cup:
+        start = time.monotonic()
+        judge_by_model(cup, settings(fake, rate=60, workers=8, orders="one"), limit=4)
+        assert len(fake.calls) == 4
+        assert time.monotonic() - start >= 3.0  # three gaps of a second, however many workers
+
+
+def test_a_busy_server_is_left_alone_for_the_time_it_names(tmp_path: Path) -> None:
+    moments: list[float] = []
+
+    def behave(call: Call, _: int) -> Reply:
+        moments.append(time.monotonic())
+        return Reply(status=429, headers={"Retry-After": "1"}) if len(moments) == 1 else Reply(shorter(call))
+
+    with serving(behave) as fake, new(tmp_path) as cup:
+        assert judge_by_model(cup, settings(fake, workers=1), limit=1).counted == 1
+    assert moments[1] - moments[0] >= 1.0
+    pace = Pace(threading.Event())
+    pace.hold(0.3)  # what one worker was told holds for all
+    start = time.monotonic()
+    pace.turn()
+    assert time.monotonic() - start >= 0.29
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
