@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -564,6 +566,32 @@ def test_keys_come_from_the_environment_or_a_file(tmp_path: Path, monkeypatch: p
 def test_settings_that_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(JudgeError, match=message):
         ModelSettings("m", "http://localhost/v1", **changes)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('request = "x"', "request is 'x'.*by name"),
+        ("request = { since = 2026-11-19 }", "JSON can hold"),
+        ("endpoint = 5", "endpoint is 5"),
+        ("criterion = 5", "criterion is 5"),
+        ("key_env = 5", "key_env is 5"),
+        ('private = "no"', "private is 'no'"),
+    ],
+)
+def test_settings_of_another_type_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "s.toml").write_text(f'model = "m"\n{line}\n')
+    with pytest.raises(JudgeError, match=message):
+        ModelSettings.from_file(tmp_path / "s.toml")
+
+
+def test_the_extras_that_are_named_exist() -> None:
+    root = Path(__file__).parents[2]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    sources = "".join(path.read_text() for path in (root / "src" / "roundel" / "judges").glob("*.py"))
+    named = re.findall(r'MissingExtraError\(".*?", "(.*?)"\)', sources)
+    assert len(named) >= 3
+    assert set(named) <= set(extras)
 
 
 @pytest.mark.parametrize(

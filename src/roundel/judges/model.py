@@ -71,6 +71,18 @@ class ModelSettings:
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
             raise JudgeError(f"the model is {self.model!r}: give its name, as the endpoint knows it")
+        for name in ("endpoint", "name", "criterion", "system", "user", "token_field", "key_env", "key_file", "proxy"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, (str, Path) if name == "key_file" else str):
+                raise JudgeError(f"{name} is {value!r}: it must be text")
+        if not isinstance(self.private, bool):
+            raise JudgeError(f"private is {self.private!r}: it must be true or false")
+        try:
+            canonical(self.request)
+        except (TypeError, ValueError) as error:
+            raise JudgeError(f"request is {self.request!r}: it must be fields that JSON can hold ({error})") from None
+        if not isinstance(self.request, dict):
+            raise JudgeError(f"request is {self.request!r}: give fields by name, as {{ temperature = 0 }}")
         check_endpoint(self.endpoint)
         if self.orders not in ORDERS:
             raise JudgeError(f"orders is {self.orders!r}: it must be 'both' or 'one'")
