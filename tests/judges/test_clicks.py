@@ -98,6 +98,22 @@ def test_an_empty_verdict_is_no_option_called_none(tmp_path: Path) -> None:
         count_log(str(log), COLUMNS)
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("jsonl", '{"first": "a", "second": "b", "x": "10", "y": "9"}', "'x' holds VARCHAR"),
+        ("csv", "first,second,x,y\na,b,10,9\na,b,many,few\n", "'x' holds VARCHAR"),
+        ("csv", "first,second,x,y\na,b,true,false\n", "'x' holds BOOLEAN"),
+        ("csv", "first,second,x,y\na,b,nan,1\n", "verdict None"),
+        ("csv", "first,second,x,y\na,b,1,2\na,b,,2\n", "verdict None"),
+    ],
+)
+def test_clicks_that_are_no_numbers(tmp_path: Path, kind: str, text: str, message: str) -> None:
+    (tmp_path / f"l.{kind}").write_text(text)
+    with pytest.raises(DataError, match=message):
+        count_log(str(tmp_path / f"l.{kind}"), LogColumns(clicks_first="x", clicks_second="y"))
+
+
 def test_a_time_span_is_a_window(tmp_path: Path) -> None:
     days = [(f"2026-11-{day:02} 12:00:00", "a", "b", "first") for day in range(1, 11)]
     parquet(tmp_path / "l.parquet", days, "moment, first, second, verdict")

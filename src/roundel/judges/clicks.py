@@ -23,6 +23,21 @@ from roundel.tournament import Tournament
 from roundel.tournament.texts import canonical, check_name, sha256
 
 VERDICTS = ("first", "second", "tie")
+NUMBERS = (
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "UHUGEINT",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL",
+)
 MEMORY = "1GB"
 FILE = "file of roundel"  # the column that says where a row stands
 MOST_CELLS = 10_000_000  # of the table of counts
@@ -195,8 +210,12 @@ def _count(
     first, second = _quoted(columns.first), _quoted(columns.second)
     if numeric:
         one, other = _quoted(columns.clicks_first or ""), _quoted(columns.clicks_second or "")
+        for name in (columns.clicks_first or "", columns.clicks_second or ""):
+            if not have[name].startswith(NUMBERS):  # as text, 10 would be less than 9
+                raise DataError(f"{files[0]}: the column {name!r} holds {have[name]}: numbers of clicks were expected")
+        known = f"NOT isnan(CAST({one} AS DOUBLE)) AND NOT isnan(CAST({other} AS DOUBLE))"
         more = f"WHEN {one} > {other} THEN 'first' WHEN {one} < {other} THEN 'second' WHEN {one} = {other} THEN 'tie'"
-        verdict = f"CASE {more} END"
+        verdict = f"CASE WHEN {known} THEN CASE {more} END END"
     else:
         verdict = _quoted(columns.verdict or "")
     where, values = [], [paths]
