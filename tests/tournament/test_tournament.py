@@ -429,6 +429,17 @@ def test_bad_input_changes_nothing(where: str, clock: Any) -> None:
         assert cup.status.judges == {"שופט": 1}
 
 
+def test_a_cost_of_minus_zero_is_zero(where: str, clock: Any) -> None:
+    with make(where, clock) as cup:
+        (duel,) = cup.lease(1, "me")
+        receipt = cup.tell({**duel.to_json(), "verdict": "tie", "cost": -0.0})
+        assert cup.tell(duel, "tie", cost=0) == receipt
+        cup.tell_counts([("a", "b", 1, 0)], key="log", cost=-0.0)
+        cup.intend("call", "request")
+        cup.respond("call", "response", cost=-0.0)
+        cup.verify()
+
+
 def test_names_are_taken_once_and_unknown_ones_are_named(where: str, clock: Any) -> None:
     with make(where, clock) as cup:
         with pytest.raises(ConflictError, match="has a tournament 'cup' already"):

@@ -108,7 +108,7 @@ def check_cost(cost: Any) -> float | None:
         return None
     if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not isfinite(cost) or not 0 <= cost < 1e15:
         raise VerdictError(f"the cost is {cost!r}: it must be a number, 0 or more; leave it out if it is not known")
-    return float(cost)
+    return float(cost) + 0.0  # not -0.0, which SQLite gives back as 0.0
 
 
 class Stored(NamedTuple):
