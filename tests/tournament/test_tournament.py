@@ -124,6 +124,15 @@ def test_clock_jumps_change_no_decision(where: str, clock: Any, tmp_path: Path) 
         assert story(cup) == jumpy
 
 
+def test_a_clock_of_whole_seconds_verifies(where: str) -> None:
+    with make(where, lambda: 1_000_000, deadline=100) as cup:
+        play(cup, most=5)
+        cup.intend("call", "request")
+        cup.respond("call", "response")
+        cup.close()
+        cup.verify()
+
+
 def test_the_same_delivery_gets_the_same_receipt_and_another_is_refused(where: str, clock: Any) -> None:
     with make(where, clock) as cup:
         (duel,) = cup.lease(1, "me")

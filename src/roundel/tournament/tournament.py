@@ -115,7 +115,7 @@ class Tournament:
         self.spec = spec
         self.digest = spec.digest()
         self._number = number
-        self._clock = clock
+        self._clock = lambda: float(clock())  # digests tell 5 from 5.0, and databases give back 5.0
         self._lock = threading.RLock()
         self._run: Run | None = None  # stands after the round whose digest is noted beside it
         self._run_at: str = self.digest
@@ -181,7 +181,7 @@ class Tournament:
         plan = spec.run().ask()
         if plan is None:
             raise SpecError(f"{spec.policy} has nothing to ask of {len(spec.options)} options: choose another policy")
-        text, now = spec.text(), clock()
+        text, now = spec.text(), float(clock())
         spec = Spec.from_json(parse_json(text))  # just as whoever opens it later will see it
         digest = spec.digest()
 
