@@ -404,6 +404,9 @@ def test_a_delivery_without_a_lease_needs_a_key(where: str, clock: Any) -> None:
             cup.tell(duel.id, "first")
         with pytest.raises(LeaseError, match="never offered"):
             cup.tell("1.999", "first", key="k")
+        for huge in (f"1.{10**19}", f"{10**19}.1", f"1.{'9' * 5000}"):
+            with pytest.raises(LeaseError, match="is no duel"):
+                cup.tell(huge, "first", key="k")
         assert cup.tell(duel.id, "first", key="k").became == "counted"
         assert cup.tell(duel, "first").became == "surplus"
         cup.verify()

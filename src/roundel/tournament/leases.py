@@ -17,6 +17,7 @@ from roundel.tournament.store import Transaction
 from roundel.tournament.texts import canonical, sha256
 
 CHUNK = 256
+LONGEST_NUMBER = 18  # digits: what the 64 bits of a column surely hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def parse_duel_name(name: Any) -> tuple[int, int]:
     """Read a duel's name into round and number."""
     if isinstance(name, str):
         n, dot, k = name.partition(".")
-        if dot and n.isascii() and n.isdigit() and k.isascii() and k.isdigit() and len(name) <= 40:
+        if dot and all(part.isascii() and part.isdigit() and len(part) <= LONGEST_NUMBER for part in (n, k)):
             return int(n), int(k)
     raise LeaseError(f"{name!r} is no duel: duels go by names like '3.17'")
 
