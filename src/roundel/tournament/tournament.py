@@ -115,7 +115,8 @@ class Tournament:
         self.spec = spec
         self.digest = spec.digest()
         self._number = number
-        self._clock = lambda: float(clock())  # digests tell 5 from 5.0, and databases give back 5.0
+        # Digests tell 5 from 5.0, and databases give back 5.0.
+        self._clock: Callable[[], float] = lambda: float(clock())
         self._lock = threading.RLock()
         self._run: Run | None = None  # stands after the round whose digest is noted beside it
         self._run_at: str = self.digest
