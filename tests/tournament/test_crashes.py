@@ -310,6 +310,15 @@ def test_files_that_are_no_stores(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(StoreError, match="another program"):
         open_store(foreign)
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    with pytest.raises(StoreError, match="the file is empty"):
+        open_store(empty)
+    with pytest.raises(StoreError, match="the file is empty"):
+        verify_store(empty)
+    assert empty.stat().st_size == 0
+    open_store(empty, create=True).close()
+    assert verify_store(empty).holds
     with pytest.raises(StoreError, match="folder"):
         open_store(tmp_path)
     with pytest.raises(StoreError, match="no folder"):

@@ -66,6 +66,7 @@ class SqliteStore(Store):
         self._errors = (self.library.module.Error, OSError, UnicodeDecodeError)  # the last: damaged text
         self.path = Path(path)
         self.url = str(path)
+        self._create = create
         self._thread = threading.RLock()
         self._connection: Any = None
         self._inherited: Any = None
@@ -106,11 +107,14 @@ class SqliteStore(Store):
 
     def _configure(self) -> None:
         run = self._connection.execute
-        if (
-            self._pragma("application_id") != APPLICATION
-            and self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        ):
-            raise StoreError(f"{self.url}: this is a database of another program; give another path")
+        if self._pragma("application_id") != APPLICATION:
+            if run("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                raise StoreError(f"{self.url}: this is a database of another program; give another path")
+            if not self._create:  # a store cut off at its first byte must not pass for a sound one
+                raise StoreError(
+                    f"{self.url}: the file is empty, there is no store in it; restore a backup, or make one with "
+                    "Tournament.create or 'roundel new'"
+                )
         wanted = self.library.journal_mode
         if self._pragma("journal_mode") != wanted:
             got = run(f"PRAGMA journal_mode={wanted}").fetchone()[0]
