@@ -404,6 +404,17 @@ def test_a_damaged_export_imports_nothing(tmp_path: Path, clock: Any) -> None:
     assert import_lines(target, lines).holds
 
 
+def test_an_export_smuggles_in_no_second_tournament(tmp_path: Path, clock: Any) -> None:
+    with everything(str(tmp_path / "store.db"), clock) as cup:
+        lines = list(cup.export())
+    forged = json.loads(lines[0])
+    forged["spec"]["name"], forged["digest"] = "forged", "0" * 64
+    target = tmp_path / "target.db"
+    with pytest.raises(RoundelError, match="line 2: a second tournament"):
+        import_lines(target, [json.dumps(forged), *lines])
+    assert Tournament.names(target) == []
+
+
 def test_a_backup_is_a_whole_store(tmp_path: Path, clock: Any) -> None:
     with everything(str(tmp_path / "store.db"), clock) as cup:
         copy = cup.store.backup(tmp_path / "backup.db")

@@ -154,6 +154,8 @@ class _Import:
             if head is not None:
                 raise InputError(f"line {number}: there is more after the end; nothing was imported")
             if kind == "tournament":
+                if self.number:  # only the last one would be checked
+                    raise InputError(f"line {number}: a second tournament; an export holds one; nothing was imported")
                 self._tournament(row)
             elif kind == "end":
                 head = row["head"]
