@@ -61,6 +61,9 @@ def test_a_campaign_by_commands_alone(store: str, tmp_path: Path) -> None:
     assert "verified" in roundel("verify", store, "--expect", status["head"])[0]
     roundel("export", store, "cup", "--out", export)
     assert "verified" in roundel("verify", export)[0]
+    assert "verified" in roundel("verify", export, "cup", "--expect", status["head"])[0]
+    assert "rows were lost" in roundel("verify", export, "--expect", "999:abc", status=1)[1]
+    assert "no tournament 'mug'" in roundel("verify", export, "mug", status=1)[1]
     again = str(tmp_path / "again.db")
     assert status["head"] in roundel("import", again, export)[0]
     assert json.loads(roundel("status", again, "cup", "--json")[0]) == status
