@@ -323,3 +323,27 @@ def test_files_that_are_no_stores(tmp_path: Path) -> None:
         open_store(tmp_path)
     with pytest.raises(StoreError, match="no folder"):
         open_store(tmp_path / "none" / "x.db", create=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:sentinel@localhost:1/db",
+        "postgresql://me:sentinel@localhost:1,localhost:2/db",
+        "postgresql://me:sentinel@localhost:word/db",
+        "postgresql://me:sentinel%zz@localhost:1/db",
+        "postgresql://me:#sentinel@localhost:1/db",
+        "postgresql://me:a?sentinel@localhost:1/db",
+        "postgresql://me:a/sentinel@localhost:1/db",
+        "postgresql://me:a@sentinel@localhost:1/db",
+        "postgresql://me:sentinel@[::1/db",
+        "postgresql://me:sentinel@[::1]x/db",
+        "postgresql://me@localhost:1/db?password=sentinel&sslpassword=sentinel",
+        "postgresql://me@localhost:1/db?password=sentinel=1",
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_named_without_its_password(url: str) -> None:
+    with pytest.raises(StoreError, match="postgresql://me@") as caught:
+        open_store(url)
+    assert "sentinel" not in str(caught.value)
+    assert url.endswith("sentinel=1") or "localhost" in str(caught.value) or "[::1" in str(caught.value)

@@ -134,6 +134,24 @@ def test_a_server_restarts_in_the_middle(server: Any, tmp_path: Path) -> None:
         assert story(cup) == expected
 
 
+def test_a_server_with_another_isolation_level_serves_many_workers(server: Any) -> None:
+    import psycopg
+
+    url = server.fresh()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            f"ALTER DATABASE {connection.info.dbname} SET default_transaction_isolation = 'repeatable read'"
+        )
+    Tournament.create(url, "busy", NAMES, **{**BUSY, "horizon": 300}).disconnect()
+
+    def worker(say: Said) -> None:
+        with Tournament.open(url, "busy") as cup:
+            play(cup, limit=1, most=20, say=say)
+
+    found = forked(*[worker] * 4)
+    assert [(status, len(said)) for status, said in found] == [(0, 20)] * 4
+
+
 def test_the_writer_commits_for_many_threads(where: str, tmp_path: Path) -> None:
     expected = calm(str(tmp_path / "calm.db"))
     Tournament.create(where, "busy", NAMES, **BUSY).disconnect()

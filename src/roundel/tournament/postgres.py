@@ -11,7 +11,6 @@ from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from roundel.errors import MissingExtraError, RoundelError, StoreError
 from roundel.tournament.store import Row, Store, Transaction, migrations, pending
@@ -205,7 +204,9 @@ class PostgresStore(Store):
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction that no other writer overlaps, commit it durably, and return its result."""
-        return self._transact(("BEGIN", f"SELECT pg_advisory_xact_lock({WRITERS})"), work)
+        # Whatever the server's default is: a snapshot from before the wait at the lock would be stale.
+        begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+        return self._transact((begin, f"SELECT pg_advisory_xact_lock({WRITERS})"), work)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on a snapshot."""
@@ -276,6 +277,8 @@ class PostgresStore(Store):
 
     def _explain(self, error: psycopg.Error) -> StoreError:
         text = " ".join(str(error).split()) or type(error).__name__
+        for password in passwords(self._where):
+            text = text.replace(password, "...")
         if isinstance(error, psycopg.errors.DiskFull):
             remedy = "the server's disk is full; make room and repeat the call: what was acknowledged is safe"
         elif isinstance(error, psycopg.OperationalError):
@@ -346,12 +349,18 @@ class PostgresStore(Store):
 CONSTRAINTS = 50  # primary keys, foreign keys, UNIQUE and CHECK of the newest schema
 
 
+# More than a URL's grammar allows is taken for the password, up to the last "@": libpq reads "#" and "?" as part of it.
+_BEFORE_HOST = re.compile(r"^(\w+://[^:@/?]*):(.*)@", re.DOTALL)
+_IN_QUERY = re.compile(r"(?<=[?&])(?:ssl)?password=([^&]*)&?")
+
+
 def without_password(url: str) -> str:
     """Return a URL that may be printed."""
-    parts = urlsplit(url)
-    if parts.password is None and "password" not in parts.query:
-        return url
-    user = f"{parts.username}@" if parts.username else ""
-    place = f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or ""
-    query = "&".join(p for p in parts.query.split("&") if not p.startswith(("password", "sslpassword")))
-    return urlunsplit((parts.scheme, user + place, parts.path, query, ""))
+    return _IN_QUERY.sub("", _BEFORE_HOST.sub(r"\1@", url)).rstrip("?&")
+
+
+def passwords(url: str) -> list[str]:
+    """Return what may not be printed of a URL."""
+    found = [match[2] for match in _BEFORE_HOST.finditer(url)] + _IN_QUERY.findall(url)
+    pieces = [piece for password in found for piece in re.split("[@/]", password) if len(piece) > 2]
+    return [password for password in found if password] + pieces  # libpq may take a piece for the host
