@@ -337,6 +337,26 @@ def test_overlap_asks_different_judges_and_takes_the_majority(where: str, clock:
         cup.verify()
 
 
+def test_a_carried_verdict_is_one_of_a_different_judge(where: str, clock: Any) -> None:
+    with Tournament.create(where, "cup", NAMES[:2], horizon=16, rounds=2, overlap=2, clock=clock) as cup:
+        slow = cup.lease(2, "x")
+        for duel in cup.lease(1, "y"):
+            cup.tell(duel, "tie")
+        cup.close()
+        late = [cup.tell(duel, "first") for duel in slow]
+        base, times = (
+            cup.store.read(lambda tx: tx.one("SELECT base, times FROM pair ORDER BY round DESC LIMIT 1")) or ()
+        )
+        assert cup.carry(late[0].key).duel == f"2.{base}"
+        assert len(cup.lease(times - 1, "x")) == times - 1
+        with pytest.raises(VerdictError, match="another copy"):
+            cup.carry(late[1].key)
+        assert cup.lease(10_000, "x") == [], "the copies that are left are of duels that x has judged"
+        play(cup, judge="y")
+        play(cup, judge="z")
+        cup.verify()
+
+
 def test_overlap_closed_early_judges_by_what_is_in(where: str, clock: Any) -> None:
     with make(where, clock, overlap=2, rounds=2, horizon=60) as cup:
         for judge, word in (("x", "first"), ("y", "tie")):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from roundel._check import whole
 from roundel.errors import ConflictError, InputError, LeaseError, VerdictError
-from roundel.tournament.leases import PAIR, duel_name, hashed, place
+from roundel.tournament.leases import PAIR, Copies, duel_name, hashed, place
 from roundel.tournament.rounds import OpenRound, head
 from roundel.tournament.spec import Spec
 from roundel.tournament.store import Transaction
@@ -432,6 +432,11 @@ def carry(
         )
     pair = dict(zip(PAIR, found, strict=True))
     k = pair["base"] + pair["made"]
+    if not Copies(tx, spec, row.id, judge).take(pair["p"], k):
+        raise VerdictError(
+            f"round {row.n} has {judge!r} judge another copy of the next duel of {spec.names[low]!r} and "
+            f"{spec.names[high]!r}: a duel's verdicts come from different judges; carry it when that duel is given out"
+        )
     shown = place(spec, row.n, pair, k)
     if verdict != "tie" and shown[0] != first:
         verdict = "second" if verdict == "first" else "first"

@@ -116,7 +116,7 @@ def grant(
     new_token: Callable[[], str] = lambda: secrets.token_urlsafe(16),
 ) -> list[Duel]:
     """Lease up to `limit` duels of the open round `row`: those given back or expired, then new ones."""
-    copies = _Copies(tx, spec, row.id, judge)
+    copies = Copies(tx, spec, row.id, judge)
     slots = _waiting(tx, spec, row, limit, copies, now)
     if len(slots) < limit:
         slots += _fresh(tx, spec, row, limit - len(slots), copies)
@@ -153,7 +153,7 @@ def _duel(spec: Spec, n: int, slot: Slot, token: str, expires: float) -> Duel:
     )
 
 
-def _waiting(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: _Copies, now: float) -> list[Slot]:
+def _waiting(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copies, now: float) -> list[Slot]:
     """Return duels that were offered before and are free again, the longest waiting first."""
     found: list[Slot] = []
     after = (-1.0, -1)
@@ -177,7 +177,7 @@ def _waiting(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: _C
     return found
 
 
-def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: _Copies) -> list[Slot]:
+def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copies) -> list[Slot]:
     """Give rows to duels that were never offered, pair by pair, those with the least verdicts in or out first."""
     found: list[Slot] = []
     while len(found) < limit:
@@ -217,7 +217,7 @@ def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: _Cop
     return found
 
 
-class _Copies:
+class Copies:
     """The copies of a duel are for different judges: keeps one judge from getting two of them."""
 
     def __init__(self, tx: Transaction, spec: Spec, round: int, judge: str | None) -> None:
@@ -236,8 +236,11 @@ class _Copies:
         repeat = (k - base) % times
         copies = [base + copy * times + repeat for copy in range(self._overlap)]
         marks = ", ".join("?" * len(copies))
-        sql = f"SELECT 1 FROM lease WHERE round = ? AND k IN ({marks}) AND judge = ? AND k <> ?"
-        if (p, repeat) in self._given or self._tx.one(sql, self._round, *copies, self._judge, k) is not None:
-            return False
+        others = (self._round, *copies, self._judge, k)
+        theirs = f"round = ? AND k IN ({marks}) AND judge = ? AND k <> ?"
+        held = f"SELECT 1 FROM lease WHERE {theirs}"
+        told = f"SELECT 1 FROM verdict WHERE became = 'counted' AND {theirs}"
+        if (p, repeat) in self._given or self._tx.one(held, *others) or self._tx.one(told, *others):
+            return False  # a carried verdict has no lease
         self._given.add((p, repeat))
         return True
