@@ -333,6 +333,63 @@ def test_a_forger_who_seals_it_again_is_caught(certificate: dict[str, Any], path
         verify_certificate(reseal(forged))
 
 
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values in a certificate, an empty list being one."""
+    if isinstance(value, (dict, list)) and value:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        return [leaf for key, item in items for leaf in leaves(item, (*path, key))]
+    return [path]
+
+
+def others(value: Any) -> list[Any]:
+    """Other values, of the same and of another type, that a careless reader could take for this one."""
+    if isinstance(value, int):
+        return [
+            value + 1,
+            value + 0.25,
+            float(value),
+            str(value),
+            *([bool(value)] if value in (0, 1) and value is not bool(value) else []),
+        ]
+    if isinstance(value, float):
+        return [value + 1, str(value)]
+    return [f"{value}x"] if isinstance(value, str) else [0, "x"]
+
+
+def test_every_leaf_is_covered_even_when_it_is_sealed_again(certificate: dict[str, Any]) -> None:
+    silent, tried, seen = [], 0, set()
+    for path in leaves(certificate):
+        shape = tuple("#" if isinstance(step, int) else step for step in path)
+        if path == ("digest",) or (shape in seen and path[0] == "rounds"):
+            continue  # one of each kind in a round is enough
+        seen.add(shape)
+        for other in others(value_at(certificate, path)):
+            forged = json.loads(json.dumps(certificate))
+            value_at(forged, path[:-1])[path[-1]] = other
+            tried += 1
+            try:
+                verify_certificate(reseal(forged))
+                silent.append((path, other))
+            except VerifyError:
+                pass
+    assert tried > 200
+    assert silent == []
+
+
+def value_at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def test_a_field_too_many_is_caught(certificate: dict[str, Any]) -> None:
+    for path in ((), ("rounds", 0), ("spec",), ("spec", "options", 0), ("eliminations", 0), ("outcome",)):
+        forged = json.loads(json.dumps(certificate))
+        value_at(forged, path)["signed"] = "by the committee"
+        with pytest.raises(VerifyError):
+            verify_certificate(reseal(forged))
+
+
 def test_files_that_are_no_certificates(tmp_path: Path) -> None:
     for number, content in enumerate(
         (b"", b"{}", b"[1", b'{"format": NaN}', b"\xff", b'{"a":1,"a":2}', b"[" * 100_000)

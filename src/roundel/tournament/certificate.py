@@ -27,6 +27,11 @@ from roundel.tournament.tournament import Tournament
 
 FORMAT = "roundel certificate 1"
 MOST_BYTES = 2**30
+FIELDS = {"format", "spec", "spec_digest", "rounds", "eliminations", "error_probability", "outcome", "digest"}
+ROUND = {
+    *("n", "before", "plan", "plan_digest", "opened", "deadline", "digest"),
+    *("wins", "ties", "played", "reason", "closed", "deliveries", "head", "close_digest"),
+}
 DIGITS = 1e-9  # how far statistics may differ between machines
 
 
@@ -222,8 +227,10 @@ def _verify(value: Mapping[str, Any], report: Report) -> None:
         sha256(canonical(_literal(body))) == value["digest"], "the digest does not cover this content: it was changed"
     )
     report.holds.append("the content is what its digest covers")
+    _must(set(value) == FIELDS, "it has other fields than it should")
     spec = Spec.from_json(value["spec"])
     _must(spec.digest() == value["spec_digest"], "the spec is not what its digest covers")
+    _must(spec.text() == canonical(value["spec"]), "the spec has other fields than it should")
     _chain(value["rounds"], value["spec_digest"])
     played = value["rounds"]
     report.holds.append(f"the digests of {len(played)} rounds build on each other and on the spec")
@@ -245,7 +252,8 @@ def _verify(value: Mapping[str, Any], report: Report) -> None:
 def _chain(played: Sequence[Mapping[str, Any]], digest: str) -> None:
     for n, row in enumerate(played, 1):
         what = f"round {n}"
-        _must(row["n"] == n, f"{what}: it is numbered {row['n']}")
+        _must(set(row) == ROUND, f"{what}: it has other fields than it should")
+        _must(type(row["n"]) is int and row["n"] == n, f"{what}: it is numbered {row['n']}")
         _must(row["before"] == digest, f"{what}: it does not build on what came before")
         plan = _plan(row)
         _must(plan.digest() == row["plan_digest"], f"{what}: the plan is not what its digest covers")
@@ -258,12 +266,19 @@ def _chain(played: Sequence[Mapping[str, Any]], digest: str) -> None:
 
 
 def _plan(row: Mapping[str, Any]) -> Plan:
-    first, second, times = zip(*row["plan"], strict=True)
+    first, second, times = (_integers(column) for column in zip(*row["plan"], strict=True))
     return Plan(first, second, times)
 
 
 def _results(row: Mapping[str, Any]) -> Results:
-    return Results(*(np.array(row[column], np.int64) for column in ("wins", "ties", "played")))
+    return Results(*(np.array(_integers(row[column]), np.int64) for column in ("wins", "ties", "played")))
+
+
+def _integers(values: Sequence[Any]) -> Sequence[int]:
+    """Refuse 5.25 and "5", which an array of integers would take for 5."""
+    for value in values:
+        _must(type(value) is int, f"{value!r} stands where a whole number should")
+    return values
 
 
 @dataclass(frozen=True, slots=True)
