@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from roundel.tally import Tally
 from roundel.tournament.outcome import borda_winner, copeland_winners, find_cycle
-from roundel.tournament.standings import bradley_terry, leader, shrunk_evidence, unseparated, wilson
+from roundel.tournament.standings import (
+    RIDGE,
+    SCALE,
+    _derivatives,
+    bradley_terry,
+    leader,
+    shrunk_evidence,
+    unseparated,
+    wilson,
+)
 
 
 def tally_of(wins: list[list[int]]) -> Tally:
@@ -44,6 +53,21 @@ def test_ratings_of_extreme_counts_converge() -> None:
         fit = bradley_terry(tally_of(wins))
         assert fit.converged
         assert np.isfinite(fit.strength).all()
+
+
+def test_ratings_converge_where_counts_differ_by_twelve_orders_of_magnitude() -> None:
+    draw = np.random.default_rng(0)
+    for trial in range(150):
+        arms = int(draw.integers(2, 15))
+        duels = np.triu(10 ** (12 * draw.random((arms, arms))) * (draw.random((arms, arms)) < 0.5), 1).astype(np.int64)
+        chance = (draw.random((arms, arms)), np.ones((arms, arms)), draw.choice([0, 0.5, 1], (arms, arms)))[trial % 3]
+        wins = np.floor(duels * chance).astype(np.int64)
+        fit = bradley_terry(Tally(2 * (wins + (duels - wins).T)))
+        assert fit.converged, trial
+        points = wins + (duels - wins).T.astype(np.float64)
+        gradient, curvature = _derivatives(fit.strength, points, points + points.T, RIDGE)
+        left = np.abs(np.linalg.solve(curvature, gradient)).max() * SCALE
+        assert left < 0.01, "a rating is off by more than it is rounded to"
 
 
 def test_intervals_cover_the_truth() -> None:

@@ -16,6 +16,7 @@ RIDGE = 0.1  # the prior on a strength has standard deviation sqrt(1 / RIDGE), a
 SCALE = 400 / log(10)  # rating points a unit of strength: 400 points are odds of 10 to 1, as in chess
 CENTRE = 1500.0
 TWO_SIDED_95 = 1.959963984540054
+ROUNDING = 1e-14  # how far sums of doubles may be off, relative to what they add up
 PULLS = (1.0, 1e6)  # the least and the most that a prediction may weigh, in duels of its pair
 
 
@@ -34,14 +35,16 @@ class Strengths:
 
 
 def _logistic(x: Floats) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
+    return np.asarray(np.exp(-np.logaddexp(0, -x)))  # exact for the smallest chances too
 
 
 def bradley_terry(tally: Tally, ridge: float = RIDGE) -> Strengths:
     """Fit strengths by penalised maximum likelihood: the penalty, ridge/2 times the sum of squares, keeps them finite.
 
     Without it an option that never lost has no finite strength. Newton's method, halving a step that does not help:
-    the objective is strictly concave, so there is one maximum.
+    the objective is strictly concave, so there is one maximum. Among counts of very different sizes the objective's
+    rounding hides what a small pair gains, so a loss within the rounding is no reason to halve, and a gradient within
+    its own rounding is as near as numbers come.
     """
     wins: Floats = np.asarray(0.5 * tally.points, np.float64)
     duels = wins + wins.T
@@ -51,17 +54,14 @@ def bradley_terry(tally: Tally, ridge: float = RIDGE) -> Strengths:
     for _ in range(100):
         gradient, curvature = _derivatives(strength, wins, duels, ridge)
         step = np.linalg.solve(curvature, gradient)
-        if float(np.abs(step).max(initial=0.0)) < 1e-10:
+        noise = ROUNDING * (np.diagonal(curvature) + np.abs(strength))
+        if float(np.abs(step).max(initial=0.0)) < 1e-10 or bool((np.abs(gradient) <= noise).all()):
             converged = True
             break
-        size = 1.0
-        while (candidate := _objective(strength + size * step, wins, ridge)) < value and size > 1e-6:
+        size, least = 1.0, value - ROUNDING * abs(value)
+        while (candidate := _objective(strength + size * step, wins, ridge)) < least and size > 1e-6:
             size /= 2
-        strength = strength + size * step
-        if candidate - value <= 1e-14 * max(1.0, abs(value)) and float(np.abs(size * step).max()) < 1e-7:
-            converged = True
-            break
-        value = candidate
+        strength, value = strength + size * step, candidate
     curvature = _derivatives(strength, wins, duels, ridge)[1]
     spread = np.linalg.inv(curvature)
     spread -= spread.mean(axis=0)  # of strengths against their mean: where the mean lies is nobody's question
@@ -77,8 +77,8 @@ def _objective(strength: Floats, wins: Floats, ridge: float) -> float:
 
 def _derivatives(strength: Floats, wins: Floats, duels: Floats, ridge: float) -> tuple[Floats, Floats]:
     share = _logistic(strength[:, None] - strength[None, :])
-    gradient = (wins - duels * share).sum(axis=1) - ridge * strength
-    weight = duels * share * (1 - share)
+    gradient = (wins * share.T - wins.T * share).sum(axis=1) - ridge * strength  # share.T is 1 - share, exactly
+    weight = duels * share * share.T
     curvature = np.diag(weight.sum(axis=1) + ridge) - weight
     return gradient, curvature
 
