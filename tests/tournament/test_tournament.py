@@ -13,6 +13,7 @@ import pytest
 from campaign import NAMES, SETTINGS, play, story, verdict
 from roundel.errors import ConflictError, InputError, LeaseError, RoundelError, SpecError, StoreError, VerdictError
 from roundel.tournament import Tournament, open_store, rounds
+from roundel.tournament.verify import verify_store
 
 
 def make(where: str, clock: Any, **changes: Any) -> Tournament:
@@ -293,6 +294,8 @@ def test_counts_of_pairs_replace_earlier_ones_and_fit_the_plan(where: str, clock
         ):
             with pytest.raises((VerdictError, SpecError)):
                 cup.tell_counts(bad, key="bad")
+        with pytest.raises(VerdictError, match="the counts are 5"):
+            cup.tell_counts(5, key="bad")  # type: ignore[arg-type]
         cup.verify()
 
 
@@ -482,6 +485,16 @@ def test_names_are_taken_once_and_unknown_ones_are_named(where: str, clock: Any)
         Tournament.create(cup.store, "second", NAMES)
         with pytest.raises(InputError, match="holds 2 tournaments"):
             Tournament.open(cup.store)
+
+
+def test_a_name_is_one_name_however_its_accents_are_written(where: str) -> None:
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    with Tournament.create(where, apart, [apart, "tea"], horizon=20) as cup:
+        assert (cup.name, cup.spec.names) == (composed, (composed, "tea"))
+        assert Tournament.open(cup.store, apart).number == cup.number
+        for name in (composed, apart):
+            assert cup.tell_counts([(name, "tea", 1, 0)], key=f"log {name}").became == "counted"
+            assert verify_store(cup.store, name).holds
 
 
 def test_a_store_that_is_not_there_is_not_made_by_opening(tmp_path: Path, server: Any) -> None:

@@ -370,6 +370,8 @@ def _fit(
 
 def checked_counts(counts: Iterable[Any], arm: Any) -> list[tuple[int, int, int, int, int]]:
     """Check counts of pairs and turn them the way of their pair: (lower arm, higher arm, wins, ties, played)."""
+    if not isinstance(counts, Iterable):
+        raise VerdictError(f"the counts are {counts!r}: give a list of (first, second, wins, losses, ties)")
     rows: dict[tuple[int, int], tuple[int, int, int, int, int]] = {}
     for number, item in enumerate(counts, 1):
         try:

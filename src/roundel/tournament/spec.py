@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -124,7 +125,7 @@ class Spec:
     def arm(self, name: str) -> int:
         """Return the arm of the option with this name."""
         try:
-            return self.names.index(name)
+            return self.names.index(unicodedata.normalize("NFC", name) if isinstance(name, str) else name)
         except ValueError:
             known = ", ".join(self.names[:10]) + (", ..." if len(self.names) > 10 else "")
             raise SpecError(f"there is no option {name!r}: the options are {known}") from None

@@ -20,6 +20,7 @@ from roundel.tournament.leases import PAIR, duel_name, lease_digest, place
 from roundel.tournament.rounds import RoundRow
 from roundel.tournament.spec import Spec
 from roundel.tournament.store import Store, Transaction, open_store
+from roundel.tournament.texts import check_name
 
 VERDICT_COLUMNS = "seq, key, version, n, k, epoch, verdict, became, carried, judge, cost, note, body, received, digest"
 
@@ -46,9 +47,10 @@ def verify_store(where: str | Path | Store, name: str | None = None, expect: str
 def _tournaments(tx: Transaction, url: str, name: str | None, expect: str | None, report: Report) -> None:
     rows = tx.all("SELECT id, name, spec, digest FROM tournament ORDER BY id")
     if name is not None:
-        rows = [row for row in rows if row[1] == name]
+        wanted = check_name("the tournament's name", name)
+        rows = [row for row in rows if row[1] == wanted]
         if not rows:
-            raise VerifyError(f"{url} has no tournament {name!r}")
+            raise VerifyError(f"{url} has no tournament {wanted!r}")
     if expect is not None and len(rows) != 1:
         raise VerifyError(f"{url} holds {len(rows)} tournaments: say which one the noted head is of")
     for row in rows:
