@@ -439,6 +439,21 @@ def test_an_export_comes_back_the_same_from_either_database(
                 import_lines(target, lines)
 
 
+def test_an_export_is_in_one_order_whatever_the_language_of_the_server(server: Any, clock: Any, tmp_path: Path) -> None:
+    import psycopg
+
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE english TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
+    with Tournament.create(server.url("english"), "cup", NAMES, clock=clock, **SETTINGS) as cup:
+        for key in ("b", "B", "a", "\u00e9", "Z", "_", "\U0001f600", "\uff5a"):
+            cup.intend(key, "request")
+            cup.respond(key, "response")
+        lines = list(cup.export())
+    import_lines(tmp_path / "copy.db", lines)
+    with Tournament.open(tmp_path / "copy.db") as copy:
+        assert list(copy.export()) == lines
+
+
 def test_a_damaged_export_imports_nothing(tmp_path: Path, clock: Any) -> None:
     with everything(str(tmp_path / "store.db"), clock) as cup:
         lines = list(cup.export())
