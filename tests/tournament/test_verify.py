@@ -98,8 +98,10 @@ def test_every_column_of_every_row_is_covered(store: str) -> None:
     for table, column, where, value in cells:
         if (table, column) == ("tournament", "created"):
             continue  # nothing depends on when it was made
-        if column in ("id", "tournament", "round"):
+        if column in ("id", "tournament"):
             continue  # the database's own numbers: what they join is covered
+        if column == "round":  # to the other round that there is
+            value = {1: 1, 2: 0}[value]
         Path(store).write_bytes(pristine)
         connection = raw(store)
         triggers = without_triggers(connection)

@@ -141,6 +141,12 @@ class _Check:
                 self.must(digest == noted, f"delivery {seq} is not the one whose head was noted")
                 seen = True
         self.must(pending is None, "there are counts that belong to no delivery")
+        astray = self.tx.one(
+            "SELECT b.seq FROM bulk b JOIN verdict v ON v.tournament = b.tournament AND v.seq = b.seq "
+            "WHERE b.tournament = ? AND b.round <> v.round LIMIT 1",
+            self.number,
+        )
+        self.must(astray is None, f"the counts of delivery {astray and astray[0]} belong to another round than it")
         self.must(
             seen or expect is None, f"delivery {at} was noted as stored, but the log ends at {seq}: rows were lost"
         )
