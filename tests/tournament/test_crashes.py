@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,39 @@ def test_a_forked_process_gets_a_connection_of_its_own(where: str, clock: Any) -
         assert len(said) == 3
         for duel in held:
             cup.tell(duel, "first")
+        acknowledged(cup, said)
+        cup.verify()
+
+
+def test_a_child_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Path, clock: Any) -> None:
+    where = str(tmp_path / "store.db")
+    Tournament.create(where, "cup", NAMES, clock=clock, **SMALL).disconnect()
+    out, into = os.pipe()
+
+    def work(_: Any) -> None:  # the lock is held
+        if os.fork():
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.close(into)
+        os.read(out, 1)  # lives until the test lets go
+        os._exit(0)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        parent = os.fork()
+    if parent == 0:
+        Tournament.open(where, "cup", clock=clock).store.write(work)
+    assert os.waitstatus_to_exitcode(os.waitpid(parent, 0)[1]) == -signal.SIGKILL
+
+    def other(say: Callable[[Any], None]) -> None:
+        signal.alarm(20)  # would wait for the lock as long as that child lives
+        with Tournament.open(where, "cup", clock=clock) as cup:
+            play(cup, say=say)
+
+    ((status, said),) = forked(other)
+    os.close(into)
+    os.close(out)
+    assert status == 0
+    with Tournament.open(where, "cup", clock=clock) as cup:
         acknowledged(cup, said)
         cup.verify()
 

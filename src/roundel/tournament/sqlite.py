@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,6 +74,7 @@ class SqliteStore(Store):
         self._lock_file = -1
         self._process = 0
         self._reads_queue = False
+        _stores.add(self)
         if "\0" in self.url:
             raise StoreError(f"{self.url!r} is no path: it holds a zero character")
         if not self.path.exists():
@@ -328,3 +330,20 @@ class SqliteStore(Store):
             if self._lock_file >= 0:
                 os.close(self._lock_file)
                 self._lock_file = -1
+
+    def let_go_of_the_lock(self) -> None:
+        """Close a forked child's copy of the lock file: with it a lock of a killed parent would live on."""
+        if self._lock_file >= 0:
+            os.close(self._lock_file)
+            self._lock_file = -1
+
+
+_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for store in list(_stores):
+        store.let_go_of_the_lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
