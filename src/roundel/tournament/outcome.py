@@ -14,6 +14,7 @@ from roundel.run import Run
 from roundel.tally import Tally, hoeffding_level
 from roundel.tournament.spec import Spec
 from roundel.tournament.standings import Standing, bradley_terry, leader, ratings, unseparated
+from roundel.tournament.texts import counted
 
 Word = Literal["open", "winner", "undecided", "no Condorcet winner"]
 
@@ -92,17 +93,18 @@ def _judge(
     out = run.arms - len(run.active)
     if is_open:
         doubt = "; so far no option beats all others" if run.no_condorcet_evidence else ""
-        return "open", f"round {run.rounds + 1} is being played, {out} of {run.arms} options are out{doubt}"
+        return "open", f"round {run.rounds + 1} is being played, {out} of {run.arms} options out{doubt}"
     if run.no_condorcet_evidence:
         ring = " beats ".join((*cycle, cycle[0])) if cycle else "every option is surely beaten by another"
         return "no Condorcet winner", f"no option beats all others: {ring}"
+    played = counted(run.rounds, "round")
     if run.winner is not None:
         if out == run.arms - 1:
-            return "winner", f"every other option was eliminated within {run.rounds} rounds"
-        return "winner", f"{run.policy.name} committed to it after {run.rounds} rounds, {out} options were eliminated"
-    spent = "it was ended by hand" if ended else f"{run.rounds} rounds and {run.spent} of {run.horizon} duels are spent"
-    close = f"{len(rest)} options may be as good as the leader" if rest else "nobody else is close to the leader"
-    return "undecided", f"{spent}, {len(run.active)} options are still in play; {close}"
+            return "winner", f"every other option was eliminated within {played}"
+        return "winner", f"{run.policy.name} committed to it after {played}; {counted(out, 'option')} eliminated"
+    spent = "it was ended by hand" if ended else f"{played} and {run.spent:,} of {run.horizon:,} duels are spent"
+    close = f"{counted(len(rest), 'option')} may be as good as the leader" if rest else "nobody else is close"
+    return "undecided", f"{spent}, {counted(len(run.active), 'option')} still in play; {close}"
 
 
 def _standings(

@@ -26,6 +26,11 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def counted(count: int, what: str) -> str:
+    """Write a number of things: "1 round", "2 rounds"."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
 def check_text(what: str, value: Any, error: type[InputError] = InputError, longest: int = LONGEST_TEXT) -> str:
     """Return `value` if it is a text that every database and every page can hold."""
     if not isinstance(value, str):

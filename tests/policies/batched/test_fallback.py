@@ -92,3 +92,25 @@ def test_who_was_out_before_comes_back_and_leaves_by_the_rule_of_copeland(policy
     assert run.winner == 0
     assert [(e.round, e.arm, e.rule) for e in run.eliminations] == [(4, 3, "copeland")]
     assert run.active.tolist() == [0, 1, 2]
+
+
+def test_who_left_by_evidence_does_not_hide_a_cycle() -> None:
+    """Arm 3 loses to all and leaves C2B-KL after round 2, with few duels; after round 3 the others surely cycle."""
+    played = play(Run("c2b-kl:fallback=true", 4, 2000, 6), sure(4, [(0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3)]))
+    assert played.run.no_condorcet_evidence
+    assert (played.run.winner, played.run.spent < 1000) == (0, True)
+
+
+def test_a_winner_that_left_by_mistake_comes_back() -> None:
+    """Arm 0 loses its first duels by bad luck and leaves; the cycle of the others brings it back, and it wins."""
+    chance = sure(4, [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (3, 1)])
+
+    def verdicts(plan, r):  # type: ignore[no-untyped-def]
+        wins = np.where(chance[plan.first, plan.second] == 1, plan.times, 0)
+        return np.where((plan.first == 0) & (r <= 2), 0, wins), None, None
+
+    run = play_by(Run("c2b-kl:fallback=true", 4, 20_000, 9), verdicts, most=2)
+    assert 0 not in run.active
+    play_by(run, verdicts)
+    assert run.winner == 0
+    assert not run.no_condorcet_evidence

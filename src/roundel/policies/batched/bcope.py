@@ -78,10 +78,11 @@ def _retire(arms: Arms, low: Ints, high: Ints, best: int) -> None:
 
 
 def or_copeland(play: Play, arms: Arms, horizon: int, rounds: int, level: float) -> Play:
-    """Run `play` until every arm is confidently beaten by some other; go on as BCOPE from there.
+    """Run `play` until every arm in play is confidently beaten by some other; go on as BCOPE from there.
 
-    Then, but for an error of the probability that BCOPE allows, no Condorcet winner exists. The statistics so far
-    are kept, and the next round index is used, so no round is lost.
+    Then the winner that `play` looks for is not among the arms in play, but for an error of the probability that BCOPE
+    allows. Arms that `play` took out come back: they may have gone by a bound of its own that decides no pair. The
+    statistics so far are kept, and the next round index is used, so no round is lost.
     """
     plan = next(play, None)
     r = 0
@@ -89,7 +90,7 @@ def or_copeland(play: Play, arms: Arms, horizon: int, rounds: int, level: float)
         result = yield plan
         r += 1
         win, _ = decide(result.total, level)
-        if win.any(axis=0).all():
+        if win.any(axis=0)[arms.active].all():
             play.close()
             arms.reinstate()
             return (yield from copeland_rounds(arms, horizon, rounds, level, result.total, r + 1))
