@@ -320,14 +320,14 @@ def test_overlap_asks_different_judges_and_takes_the_majority(where: str, clock:
         assert {judge: len(duels) for judge, duels in by.items()} == dict.fromkeys(by, asked // 3)
         assert cup.lease(5, "w") == []
         plan_pairs = cup.store.read(
-            lambda tx: tx.all("SELECT p, base, times FROM pair JOIN round ON id = pair.round ORDER BY p")
+            lambda tx: tx.all("SELECT p, base FROM pair JOIN round ON id = pair.round ORDER BY p")
         )
         for duels in by.values():  # nobody got two copies of one duel
             repeats = set()
             for duel in duels:
                 k = int(duel.id.split(".")[1])
-                p, base, times = next(r for r in reversed(plan_pairs) if r[1] <= k)
-                repeats.add((p, (k - base) % times))
+                p, base = next(r for r in reversed(plan_pairs) if r[1] <= k)
+                repeats.add((p, (k - base) // 3))
             assert len(repeats) == len(duels)
         for judge, duels in by.items():  # x and y say the earlier name, z the later one: two against one
             for duel in duels:
@@ -337,6 +337,20 @@ def test_overlap_asks_different_judges_and_takes_the_majority(where: str, clock:
         row = story(cup)[0]
         assert row[2] == "complete"
         assert row[3][0] == row[3][2], "every duel went to the earlier name"
+        cup.verify()
+
+
+def test_a_judge_alone_sets_aside_no_more_copies_than_it_takes(where: str, clock: Any) -> None:
+    """A lease then costs what it hands out, however many duels of the round are for others."""
+    with Tournament.create(where, "cup", NAMES[:2], horizon=4000, rounds=1, overlap=2, clock=clock) as cup:
+        rows = 0
+        for _ in range(30):
+            assert len(cup.lease(1, "x")) == 1
+            rows = int((cup.store.read(lambda tx: tx.one("SELECT COUNT(*) FROM duel")) or (0,))[0])
+        assert rows <= 60
+        assert len(cup.lease(10_000, "x")) == 4000 - 30
+        assert cup.lease(1, "x") == []
+        assert len(cup.lease(10_000, "y")) == 4000
         cup.verify()
 
 

@@ -94,7 +94,7 @@ def lease_digest(n: int, k: int, epoch: int, token: str, judge: str | None, gran
 
 def place(spec: Spec, n: int, pair: Mapping[str, int], k: int) -> tuple[int, int, int | None]:
     """Return who is shown first in duel `k` of round `n`, who second, and on which context."""
-    copy, repeat = divmod(k - pair["base"], pair["times"])
+    repeat, copy = divmod(k - pair["base"], spec.overlap)  # the copies of a duel are neighbours
     first, second = pair["first"], pair["second"]
     context = context_of(spec.seed, first, second, pair["earlier"] + repeat, len(spec.contexts))
     if flipped(spec.seed, n, first, second, repeat, copy):
@@ -115,11 +115,16 @@ def grant(
     expires: float,
     new_token: Callable[[], str] = lambda: secrets.token_urlsafe(16),
 ) -> list[Duel]:
-    """Lease up to `limit` duels of the open round `row`: those given back or expired, then new ones."""
+    """Lease up to `limit` duels of the open round `row`: those given back or expired, then new ones.
+
+    Where each duel has copies for several judges, new ones come first: what waits may then wait for others than this
+    judge, and is gone through only when nothing else is left.
+    """
     copies = Copies(tx, spec, row.id, judge)
-    slots = _waiting(tx, spec, row, limit, copies, now)
-    if len(slots) < limit:
-        slots += _fresh(tx, spec, row, limit - len(slots), copies)
+    slots: list[Slot] = []
+    for offer in (_waiting, _fresh) if spec.overlap == 1 else (_fresh, _waiting):
+        if len(slots) < limit:
+            slots += offer(tx, spec, row, limit - len(slots), copies, now)
     duels, leased, leases = [], [], []
     for slot in slots:
         token, epoch = new_token(), slot.epoch + 1
@@ -155,17 +160,18 @@ def _duel(spec: Spec, n: int, slot: Slot, token: str, expires: float) -> Duel:
 
 def _waiting(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copies, now: float) -> list[Slot]:
     """Return duels that were offered before and are free again, the longest waiting first."""
+    chunk = limit if spec.overlap == 1 else max(limit, CHUNK)
     found: list[Slot] = []
     after = (-1.0, -1)
     while len(found) < limit:
-        chunk = limit if spec.overlap == 1 else max(limit, CHUNK)
         rows = tx.all(
-            "SELECT expires, k, p, first, second, context, epoch FROM duel "
-            "WHERE round = ? AND state <> 'done' AND expires <= ? AND (expires, k) > (?, ?) "
-            "ORDER BY expires, k LIMIT ?",
+            "SELECT d.expires, d.k, d.p, d.first, d.second, d.context, d.epoch FROM duel d "
+            f"WHERE d.round = ? AND d.state <> 'done' AND d.expires <= ? AND (d.expires, d.k) > (?, ?) {copies.free} "
+            "ORDER BY d.expires, d.k LIMIT ?",
             row.id,
             now,
             *after,
+            *copies.free_values,
             chunk,
         )
         for expires, k, p, first, second, context, epoch in rows:
@@ -177,7 +183,7 @@ def _waiting(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Co
     return found
 
 
-def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copies) -> list[Slot]:
+def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copies, now: float) -> list[Slot]:
     """Give rows to duels that were never offered, pair by pair, those with the least verdicts in or out first."""
     found: list[Slot] = []
     while len(found) < limit:
@@ -217,29 +223,51 @@ def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copi
     return found
 
 
+# The copies of duel k of pair q: neighbours, from a multiple of their number on.
+_COPIES = "{row}.k BETWEEN d.k - (d.k - q.base) % {overlap} AND d.k - (d.k - q.base) % {overlap} + {overlap} - 1"
+_FREE = """AND NOT EXISTS (
+  SELECT 1 FROM pair q JOIN lease o ON o.round = q.round AND o.judge = ? AND {copies_leased} AND o.k <> d.k
+  WHERE q.round = d.round AND q.p = d.p
+) AND NOT EXISTS (
+  SELECT 1 FROM pair q JOIN verdict v ON v.round = q.round AND v.judge = ? AND {copies_told} AND v.k <> d.k
+    AND v.became = 'counted' AND v.k IS NOT NULL
+  WHERE q.round = d.round AND q.p = d.p
+)"""
+
+
 class Copies:
     """The copies of a duel are for different judges: keeps one judge from getting two of them."""
 
     def __init__(self, tx: Transaction, spec: Spec, round: int, judge: str | None) -> None:
         self._tx, self._overlap, self._round, self._judge = tx, spec.overlap, round, judge
         self._given: set[tuple[int, int]] = set()  # pair and repeat, in this very call
-        self._shape: dict[int, tuple[int, int]] = {}  # pair -> its first duel, and its times
+        self._base: dict[int, int] = {}  # pair -> its first duel
+
+    @property
+    def free(self) -> str:
+        """Return the condition that a duel `d` has no copy which this judge has or had."""
+        if self._overlap == 1:
+            return ""
+        leased, told = (_COPIES.format(row=row, overlap=self._overlap) for row in ("o", "v"))
+        return _FREE.format(copies_leased=leased, copies_told=told)
+
+    @property
+    def free_values(self) -> tuple[str | None, ...]:
+        """Return the values for `free`."""
+        return () if self._overlap == 1 else (self._judge, self._judge)
 
     def take(self, p: int, k: int) -> bool:
         """Whether the judge may have duel `k` of pair `p`; if so, the other copies are not for this judge."""
         if self._overlap == 1:
             return True
-        if p not in self._shape:
-            row = self._tx.one("SELECT base, times FROM pair WHERE round = ? AND p = ?", self._round, p) or (0, 1)
-            self._shape[p] = (int(row[0]), int(row[1]))
-        base, times = self._shape[p]
-        repeat = (k - base) % times
-        copies = [base + copy * times + repeat for copy in range(self._overlap)]
-        marks = ", ".join("?" * len(copies))
-        others = (self._round, *copies, self._judge, k)
-        theirs = f"round = ? AND k IN ({marks}) AND judge = ? AND k <> ?"
+        if p not in self._base:
+            row = self._tx.one("SELECT base FROM pair WHERE round = ? AND p = ?", self._round, p) or (0,)
+            self._base[p] = int(row[0])
+        repeat, copy = divmod(k - self._base[p], self._overlap)
+        others = (self._round, k - copy, k - copy + self._overlap - 1, self._judge, k)
+        theirs = "round = ? AND k BETWEEN ? AND ? AND judge = ? AND k <> ?"
         held = f"SELECT 1 FROM lease WHERE {theirs}"
-        told = f"SELECT 1 FROM verdict WHERE became = 'counted' AND {theirs}"
+        told = f"SELECT 1 FROM verdict WHERE became = 'counted' AND k IS NOT NULL AND {theirs}"
         if (p, repeat) in self._given or self._tx.one(held, *others) or self._tx.one(told, *others):
             return False  # a carried verdict has no lease
         self._given.add((p, repeat))

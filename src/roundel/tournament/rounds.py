@@ -195,7 +195,7 @@ SELECT p, SUM(CASE WHEN ahead > 0 THEN 1 ELSE 0 END), SUM(CASE WHEN ahead = 0 TH
   JOIN duel d ON d.round = v.round AND d.k = v.k
   JOIN pair q ON q.round = d.round AND q.p = d.p
   WHERE v.round = ? AND v.became = 'counted' AND v.k IS NOT NULL
-  GROUP BY d.p, (d.k - q.base) % q.times
+  GROUP BY d.p, (d.k - q.base) / (q.slots / q.times)
 ) duels GROUP BY p
 """
 _BULK = """

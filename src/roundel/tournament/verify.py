@@ -223,7 +223,7 @@ class _Check:
                 )
                 done[p] += 1
                 sign = 0 if verdict[0] == "tie" else 1 if (verdict[0] == "first") == (first < second) else -1
-                repeat = (p, (k - pair["base"]) % pair["times"])
+                repeat = (p, (k - pair["base"]) // self.spec.overlap)
                 ahead[repeat] = ahead.get(repeat, 0) + sign
         self.must(grants is None, f"{what} has leases of duels that are not there")
         self.must(not counted, f"{what} counts verdicts of duels that are not there")
