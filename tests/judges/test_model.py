@@ -400,6 +400,13 @@ def test_answers_are_one_word(text: str, verdict: str | None) -> None:
     assert read_reply(body).verdict == verdict
 
 
+@pytest.mark.parametrize("content", [None, "", "<think>On the one hand"])
+def test_an_answer_that_was_cut_off_says_so_and_is_not_asked_for_again(content: str | None) -> None:
+    reply = read_reply(json.dumps({"choices": [{"message": {"content": content}, "finish_reason": "length"}]}))
+    assert (reply.verdict, reply.final) == (None, True)
+    assert "--most-tokens" in reply.why
+
+
 @pytest.mark.parametrize(
     "body", ["", "[]", "null", '{"choices": []}', '{"choices": [{"message": null}]}', "[" * 100_000]
 )

@@ -55,6 +55,9 @@ def judge(
     cap: Annotated[
         float | None, typer.Option(metavar="MONEY", help="Spend no more than this on the tournament.")
     ] = None,
+    most_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Of one answer, reasoning included; default 2048.")
+    ] = None,
     rate: Annotated[float | None, typer.Option(metavar="N", help="At most so many calls a minute.")] = None,
     who: Annotated[str | None, typer.Option("--judge", metavar="WHO", help="The judge's name.")] = None,
     workers: Annotated[
@@ -96,6 +99,7 @@ def judge(
                     "criterion": criterion,
                     "orders": orders,
                     "cap": cap,
+                    "most_tokens": most_tokens,
                     "rate": rate,
                     "name": who,
                     "timeout": timeout,

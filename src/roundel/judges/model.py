@@ -51,7 +51,7 @@ class ModelSettings:
     )
     system: str | None = None  # the template's system part
     user: str | None = None  # and its user part
-    most_tokens: int = 16  # of an answer; models that reason need more
+    most_tokens: int = 2048  # of an answer: one word, but some models reason before it
     token_field: str | None = None  # max_completion_tokens (openai.com) or max_tokens (elsewhere), if not given
     request: dict[str, Any] = field(default_factory=dict)  # more fields of each request, as temperature
     workers: int = 8  # calls at once

@@ -145,11 +145,13 @@ def read_reply(body: str) -> Reply:
         return Reply(None, "the response is not of the chat protocol", False)
     if refusal or finish == "content_filter":
         return Reply(None, f"the model refused: {str(refusal or 'content filter')[:200]}", True)
-    if not isinstance(content, str):
-        return Reply(None, "the answer has no text", False)
-    word = _THOUGHT.sub("", content).strip().strip(".*\"'`").strip().upper()
+    word = _THOUGHT.sub("", content).strip().strip(".*\"'`").strip().upper() if isinstance(content, str) else ""
     if word in ANSWERS:
         return Reply(ANSWERS[word], "", False)
+    if finish == "length":  # asked again, it would be cut off again
+        return Reply(None, "the answer was cut off: let it have more tokens (most_tokens, --most-tokens)", True)
+    if not isinstance(content, str):
+        return Reply(None, "the answer has no text", False)
     return Reply(None, f"the answer is {content[:200]!r}, not FIRST, SECOND or TIE", False)
 
 

@@ -90,7 +90,7 @@ def or_copeland(play: Play, arms: Arms, horizon: int, rounds: int, level: float)
         result = yield plan
         r += 1
         win, _ = decide(result.total, level)
-        if win.any(axis=0)[arms.active].all():
+        if np.asarray(win.any(axis=0))[arms.active].all():
             play.close()
             arms.reinstate()
             return (yield from copeland_rounds(arms, horizon, rounds, level, result.total, r + 1))
