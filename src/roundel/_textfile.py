@@ -81,13 +81,18 @@ def text_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a whole file or nothing: a reader sees the old one or the new one, never a part."""
+    return write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a whole file or nothing, as `write_text` does."""
     place = Path(path)
     draft = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with draft.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with draft.open("wb") as file:
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(place)

@@ -204,6 +204,21 @@ def test_exports_of_another_kind(tmp_path: Path, text: str, message: str) -> Non
         import_label_studio(cup, tmp_path / "x.json")
 
 
+def test_pictures_stand_beside_a_manifest_under_blind_names(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for name, colour in (("secret x", "red"), ("secret y", "blue")):
+        Image.new("RGB", (8, 8), colour).save(tmp_path / f"{name}.png")
+    options = [{"name": name, "image": f"secret {name}.png"} for name in ("x", "y")]
+    with Tournament.create(tmp_path / "i.db", "i", options, folder=tmp_path, horizon=20, rounds=2) as cup:
+        export_manifest(cup, tmp_path / "out" / "duels.jsonl", limit=2)
+    text = (tmp_path / "out" / "duels.jsonl").read_text()
+    assert "secret" not in text
+    shown = [json.loads(line)[side] for line in text.splitlines() for side in ("response_1", "response_2")]
+    copies = {(tmp_path / "out" / path).read_bytes() for path in shown}
+    assert copies == {(tmp_path / f"secret {name}.png").read_bytes() for name in ("x", "y")}
+
+
 def test_pictures_travel_inside_the_tasks(tmp_path: Path) -> None:
     from PIL import Image
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,11 +11,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from roundel._textfile import broken, check_file, text_lines, unreadable, write_text
+from roundel._textfile import broken, check_file, text_lines, unreadable, write_bytes, write_text
 from roundel.datasets.battles import read_battles
 from roundel.errors import ConflictError, DataError, InputError
 from roundel.judges.clicks import Told, partition_of, tell_cells
-from roundel.judges.media import data_uri
+from roundel.judges.media import data_uri, picture
 from roundel.judges.records import offered
 from roundel.tournament import Duel, Shown, Tournament
 from roundel.tournament.deliveries import check_cost
@@ -86,14 +87,15 @@ def export_manifest(
     The duels are leased to `judge` for `lease` seconds, so that nobody else gets them; names are not in the file.
     Returns how many duels were written.
     """
+    place = Path(path)
     with _held(cup, judge, limit, lease) as duels:
         lines = [
             json.dumps(
                 {
                     "case_id": case_id(cup, duel.id),
-                    "task_input": _task_input(duel),
-                    "response_1": _as_text(duel.first),
-                    "response_2": _as_text(duel.second),
+                    "task_input": _task_input(duel, place),
+                    "response_1": _beside(duel.first, place),
+                    "response_2": _beside(duel.second, place),
                 },
                 ensure_ascii=False,
             )
@@ -112,15 +114,14 @@ def export_label_studio(
     """
     with _held(cup, judge, limit, lease) as duels:
         images = bool(duels) and all("image" in side.content for duel in duels for side in (duel.first, duel.second))
-        show = _for_page if images else _as_text
         tasks = [
             {
                 "data": {
                     "case_id": case_id(cup, duel.id),
                     "question": duel.question,
                     "context": "" if duel.context is None else _for_page(duel.context),
-                    "first": show(duel.first),
-                    "second": show(duel.second),
+                    "first": _for_page(duel.first),
+                    "second": _for_page(duel.second),
                 }
             }
             for duel in duels
@@ -172,20 +173,31 @@ def _why_none(cup: Tournament) -> str:
     return f"{status.leased} are held by judges" if status.is_open else str(status.outcome)
 
 
-def _task_input(duel: Duel) -> str:
-    return duel.question if duel.context is None else f"{duel.question}\n\n{_as_text(duel.context)}"
+def _task_input(duel: Duel, place: Path) -> str:
+    return duel.question if duel.context is None else f"{duel.question}\n\n{_beside(duel.context, place)}"
 
 
-def _as_text(side: Shown) -> str:
-    """Return what is shown for a side as text; a picture as the path of its file."""
-    content = side.content
+def _as_text(content: Mapping[str, Any]) -> str:
     if "data" in content:
         return json.dumps(content["data"], ensure_ascii=False)
-    return str(next(content[kind] for kind in ("text", "markdown", "image") if kind in content))
+    return str(content["text"] if "text" in content else content["markdown"])
 
 
 def _for_page(side: Shown) -> str:
-    return data_uri(side.content) if "image" in side.content else _as_text(side)
+    """Return what is shown for a side as text; a picture inside it."""
+    return data_uri(side.content) if "image" in side.content else _as_text(side.content)
+
+
+def _beside(side: Shown, place: Path) -> str:
+    """Return what is shown for a side as text; a picture as the path of a copy, for its own may tell whose it is."""
+    if "image" not in side.content:
+        return _as_text(side.content)
+    data, kind = picture(side.content)
+    folder = place.with_name(f"{place.stem}.pictures")
+    copy = folder / f"{hashlib.sha256(data).hexdigest()[:16]}.{kind.rpartition('/')[2]}"
+    if not copy.exists():
+        write_bytes(copy, data)
+    return f"{folder.name}/{copy.name}"
 
 
 # in -----------------------------------------------------------------------------------------------------------

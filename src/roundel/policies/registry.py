@@ -59,7 +59,7 @@ class Parameter:
         cut = self.type is int and not isinstance(value, str) and number != value
         if number != number or number in (float("inf"), float("-inf")) or cut:
             self._refuse(policy, value, "a whole number" if self.type is int else "a finite number")
-        if abs(number) > (most := _LARGEST[self.type]):
+        if self.type in _LARGEST and abs(number) > (most := _LARGEST[self.type]):
             self._refuse(policy, value, f"between -{most:.0e} and {most:.0e}, so that no sum or square overflows")
         return number
 
