@@ -133,6 +133,35 @@ def test_the_trials_never_replace_the_problem(tmp_path: Path, options: str) -> N
     assert list(tmp_path.iterdir()) == [mine]
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_the_trials_never_replace_what_is_no_comparison(tmp_path: Path, ending: str) -> None:
+    mine = tmp_path / f"mine{ending}"
+    mine.write_text("a,b\n1,2\n")
+    arguments = ("compare", "--policy", "c2b", "--problem", "cyclic", "--horizon", "100", "--repeats", "1", "--out")
+    done = roundel_(*arguments, str(mine), cwd=tmp_path)
+    assert (done.returncode, "not a comparison" in done.stderr) == (1, True)
+    assert mine.read_text() == "a,b\n1,2\n"
+    assert list(tmp_path.iterdir()) == [mine]
+    other = str(tmp_path / f"other{ending}")
+    for _ in range(2):
+        assert roundel_(*arguments, other, cwd=tmp_path).returncode == 0
+
+
+def test_data_build_says_when_it_made_another_problem_than_the_bundled_one(tmp_path: Path, shared_data: Path) -> None:
+    raw = next(shared_data.rglob("00014-00000002*"))
+    data = tmp_path / "data"
+    done = roundel_("data", "build", "sushi", "--from", str(raw), ROUNDEL_DATA=str(data))
+    assert (done.returncode, done.stderr) == (0, "")
+    more = tmp_path / raw.name
+    lines = raw.read_text().splitlines()
+    ballot = next(n for n, line in enumerate(lines) if not line.startswith("#"))
+    count, _, order = lines[ballot].partition(":")
+    lines[ballot] = f"{int(count) + 500}:{order}"
+    more.write_text("\n".join(line for line in lines if "NUMBER VOTERS" not in line) + "\n")
+    done = roundel_("data", "build", "sushi", "--from", str(more), ROUNDEL_DATA=str(data))
+    assert (done.returncode, "not the sushi that is bundled" in done.stderr) == (0, True)
+
+
 def test_data_build_makes_a_problem_from_its_raw_file(tmp_path: Path, shared_data: Path) -> None:
     raw = shared_data / "mslr" / "MSLR-Navigational.txt"
     done = roundel_("data", "build", "mslr30", "--from", str(raw), "--json", ROUNDEL_DATA=str(tmp_path))

@@ -159,14 +159,17 @@ def build(
     source: Annotated[Path, typer.Option("--from", metavar="FILE", help="The raw file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Build a problem from its raw file and keep it where `--problem NAME` finds it."""
+    """Build a problem from its raw file, and keep it; `--problem NAME` finds what is not bundled."""
     from roundel.datasets import build as make
-    from roundel.datasets import save
+    from roundel.datasets import load_problem, save
 
     made = make(name, source)
     target = save(name, made)
+    differs = load_problem(name).matrix.tolist() != made.matrix.tolist()  # bundled problems stay what they are
     facts = {"name": name, "arms": made.arms, "winner": made.labels[made.winner or 0], "file": str(target)}
     if as_json:
         print_json(facts)
     else:
         typer.echo(f"{name}: {facts['arms']} arms, Condorcet winner {facts['winner']}; kept in {target}")
+        if differs:
+            typer.echo(f"it is not the {name} that is bundled, and goes by its path: --problem {target}", err=True)

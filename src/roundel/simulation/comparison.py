@@ -192,7 +192,21 @@ def check_table_path(path: str | os.PathLike[str]) -> Path:
     target = file_to_write(path, "a comparison", ENDINGS)
     if target.suffix == ".parquet":
         need(["pyarrow"], "a Parquet file", "sim")
+    if target.exists() and target.stat().st_size and not set(COLUMNS) <= _columns(target):
+        raise InputError(f"{target}: this is not a comparison, and would be lost; choose another file")
     return target
+
+
+def _columns(source: Path) -> set[str]:
+    """Return the names of a table's columns, as far as it is one."""
+    if source.suffix == ".csv":
+        with source.open(newline="", encoding="utf-8", errors="replace") as file:
+            return set(next(csv.reader([file.readline(10_000)]), ()))
+    arrow, parquet = _pyarrow()
+    try:
+        return set(parquet.read_schema(source).names)
+    except (arrow.ArrowException, OSError):
+        return set()
 
 
 def _row(table: dict[str, list[Any]], start: int, end: int) -> Row:
