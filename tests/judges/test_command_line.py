@@ -72,6 +72,19 @@ def test_one_kind_of_judge_at_a_time(tmp_path: Path, line: list[str]) -> None:
     assert runner.invoke(app, ["judge", new(tmp_path), "a tone/1", *line]).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("command", "status", "why"),
+    [
+        ("./not-there", 1, "cannot be started"),
+        (f"{sys.executable} -c pass", 1, "ended"),
+        ('sed -u \'s/}$/, "verdict": "tie"}/\'', 0, "the tournament has ended"),
+    ],
+)
+def test_the_status_says_whether_the_judge_could_go_on(tmp_path: Path, command: str, status: int, why: str) -> None:
+    done = runner.invoke(app, ["judge", new(tmp_path), "a tone/1", "--command", command])
+    assert (done.exit_code, why in done.output) == (status, True), done.output
+
+
 def test_a_model_without_a_key_or_with_bad_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "ROUNDEL_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)

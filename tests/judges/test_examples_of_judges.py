@@ -32,4 +32,4 @@ def test_a_command_in_shell(tmp_path: Path) -> None:
 
 def test_the_settings_of_a_model() -> None:
     settings = ModelSettings.from_file(EXAMPLES / "model_judge.toml", cap=1.0)
-    assert (settings.cap, settings.orders, settings.fields_of_request()["max_completion_tokens"]) == (1.0, "both", 512)
+    assert (settings.cap, settings.orders, settings.fields_of_request()["max_completion_tokens"]) == (1.0, "both", 4096)

@@ -113,6 +113,8 @@ def judge(
         typer.echo(str(summary))
     if summary.stopped.startswith("interrupted"):
         raise typer.Exit(130)
+    if summary.failed:
+        raise typer.Exit(1)
 
 
 def _by_model(cup: Tournament, config: Path | None, given: dict[str, Any], session: dict[str, Any]) -> Summary:

@@ -56,3 +56,7 @@ class TryAgain(JudgeError):  # noqa: N818 - what a judge asks for
 
 class StopJudging(JudgeError):  # noqa: N818 - what a judge asks for
     """Raised by a judge that must not be asked anything more."""
+
+
+class CapReached(StopJudging):
+    """Raised where a judge would spend more than it may: a good end, as far as it goes."""

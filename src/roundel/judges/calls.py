@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from roundel.errors import JudgeError
-from roundel.judges.answers import StopJudging
+from roundel.judges.answers import CapReached, StopJudging
 from roundel.judges.pace import Pace
 from roundel.tournament import Tournament
 from roundel.tournament.texts import canonical, sha256
@@ -71,21 +71,21 @@ class Budget:
         return self._spent
 
     def reserve(self, most: float | None) -> None:
-        """Set the worst case of a call aside; raise `StopJudging` where the cap has no room for it."""
+        """Set the worst case of a call aside; raise `CapReached` where the cap has no room for it."""
         if self.cap is None:
             return
         with self._lock:
             if self._spent + (most or 0.0) > self.cap:
-                raise StopJudging(
+                raise CapReached(
                     f"the spending cap of {self.cap:g} is reached: {self._spent:.4g} is spent or set aside, and a call "
                     f"may cost {most or 0.0:.4g}"
                 )
             self._spent += most or 0.0
 
     def check(self, noted: float) -> None:
-        """Raise `StopJudging` where the calls on record, of other sessions too, may cost more than the cap."""
+        """Raise `CapReached` where the calls on record, of other sessions too, may cost more than the cap."""
         if self.cap is not None and noted > self.cap:
-            raise StopJudging(
+            raise CapReached(
                 f"the spending cap of {self.cap:g} is reached: with calls under way {noted:.4g} may be spent"
             )
 

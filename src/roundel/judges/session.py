@@ -14,7 +14,7 @@ from typing import Any
 
 from roundel._check import whole
 from roundel.errors import InputError, JudgeError, RoundelError, StoreError
-from roundel.judges.answers import Answer, StopJudging
+from roundel.judges.answers import Answer, CapReached, StopJudging
 from roundel.judges.pace import Stopped
 from roundel.tournament import Duel, Tournament
 
@@ -44,6 +44,7 @@ class Summary:
     in_doubt: int = 0  # calls whose answer was lost: they may have been paid for, and were not repeated
     cost: float = 0.0
     stopped: str = ""  # why the session ended
+    failed: bool = False  # it ended because the judge cannot go on
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as plain values."""
@@ -231,7 +232,7 @@ class Session:
             if isinstance(answer, StoreError) or not isinstance(answer, Exception):
                 raise answer  # nothing can be kept any more
             if isinstance(answer, StopJudging):
-                self._close(str(answer))
+                self._close(str(answer), failed=not isinstance(answer, CapReached))
                 self._passed[duel.id] = (duel, Answer(None, note="given back: the judge stopped"))
                 return
             self._say(f"duel {duel.id}: {type(answer).__name__}: {answer}")
@@ -245,7 +246,8 @@ class Session:
             self._barren += 1
             if self._barren >= self._patience:
                 self._close(
-                    f"{self._barren} duels in a row without a verdict; the last: {answer.note or 'no reason given'}"
+                    f"{self._barren} duels in a row without a verdict; the last: {answer.note or 'no reason given'}",
+                    failed=True,
                 )
             return
         self._barren = 0
@@ -262,9 +264,10 @@ class Session:
         )
         setattr(summary, receipt.became, getattr(summary, receipt.became) + 1)
 
-    def _close(self, why: str) -> None:
+    def _close(self, why: str, failed: bool = False) -> None:
         """Begin nothing new; the first reason stays."""
-        self.summary.stopped = self.summary.stopped or why
+        if not self.summary.stopped:
+            self.summary.stopped, self.summary.failed = why, failed
         self.stop.set()
 
     def _give_back(self) -> None:
