@@ -348,6 +348,7 @@ def test_files_that_are_no_stores(tmp_path: Path) -> None:
     empty.touch()
     with pytest.raises(StoreError, match="the file is empty"):
         open_store(empty)
+    assert not any(place.with_name(f"{place.name}.lock").exists() for place in (text, empty)), "nothing is put beside"
     with pytest.raises(StoreError, match="the file is empty"):
         verify_store(empty)
     assert empty.stat().st_size == 0

@@ -288,6 +288,11 @@ def test_only_the_owner_speaks_for_others_or_without_a_lease(served: Served) -> 
     assert counted(served.store)[0][1] == "bot"
 
 
+def test_nobody_is_invited_under_the_name_of_the_owner(served: Served) -> None:
+    with pytest.raises(InputError, match="stands for you in the record"):
+        served.client().tournament(1).invite("judge", "Owner")
+
+
 def test_shared_links_are_for_browsers(served: Served) -> None:
     with pytest.raises(AccessError, match="browsers only"):
         judge(served, "team", "voter", voters=5).lease()

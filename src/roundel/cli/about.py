@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    app.command()(policies)
-    app.command()(info)
+    app.command(rich_help_panel="About")(policies)
+    app.command(rich_help_panel="About")(info)
 
 
 def policies(as_json: AsJson = False) -> None:
-    """List the policies: parameters, paper, assumption, bound on rounds."""
+    """List the policies and their parameters. With paper, assumption and bound on rounds."""
     from roundel.policies import policies as registered
 
     found = registered().values()
@@ -40,7 +40,7 @@ def _parameter(parameter: Parameter) -> str:
 
 
 def info(as_json: AsJson = False) -> None:
-    """Show versions, which optional parts are installed, and which SQLite runs."""
+    """Show versions and which optional parts are installed. And which SQLite runs."""
     from roundel.info import describe
 
     facts = describe()

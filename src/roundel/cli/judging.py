@@ -26,7 +26,7 @@ KINDS = ("manifest", "label-studio")
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for command in (judge, report, replay, send, fetch):
-        app.command()(command)
+        app.command(rich_help_panel="Judges")(command)
 
 
 def judge(
@@ -74,7 +74,7 @@ def judge(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a program or a language model judge until nothing is left for it; Ctrl-C stops cleanly."""
+    """Let a program or a language model judge what is open. Ctrl-C stops cleanly."""
     if (command is None) == (model is None and config is None):
         raise typer.BadParameter("give either --command or --model (or --config)")
     session: dict[str, Any] = {"limit": limit, "wait": wait, "lease": lease, "again": again, "say": _say}
@@ -140,7 +140,7 @@ def report(
     name: NAME,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: NAME.html.")] = None,
 ) -> None:
-    """Write the report: one HTML file, pictures inside, to send to whoever asked."""
+    """Write a report, one HTML file with its pictures inside. Send it to whoever asked."""
     from roundel.report import write_report
 
     with _open(store, name) as cup:
@@ -164,7 +164,7 @@ def replay(
     verdict: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the verdict.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Estimate how many of your past votes a tournament would have needed."""
+    """Estimate how many of your past votes were needed. A tournament asks for fewer."""
     from roundel.judges import replay_log
 
     estimate = replay_log(
@@ -194,7 +194,7 @@ def send(
     lease: Annotated[float, typer.Option(metavar="SECONDS", help="How long they are held.")] = 7 * 24 * 3600.0,
     who: Annotated[str | None, typer.Option("--judge", metavar="WHO", help="Who will judge them.")] = None,
 ) -> None:
-    """Write the open duels to a file for another tool, blinded, and hold them until its results are fetched."""
+    """Write the open duels to a file for another tool, blinded. They are held until its results are fetched."""
     from roundel.judges import export_label_studio, export_manifest
 
     given: dict[str, Any] = {"limit": limit, "lease": lease, "judge": who or _kind(kind)}
@@ -218,7 +218,7 @@ def fetch(
     who: Annotated[str | None, typer.Option("--judge", metavar="WHO", help="Who judged.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the verdicts in a file that another tool gave back, or in a log of battles."""
+    """Tell the verdicts in a file from another tool. It may be a log of battles."""
     from roundel.judges import import_battles, import_label_studio, import_verdicts
 
     with _open(store, name) as cup:

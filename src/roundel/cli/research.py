@@ -19,9 +19,9 @@ data = typer.Typer(help="Problems that are made from raw data.", no_args_is_help
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for command in (paper, compare, problems):
-        app.command()(command)
+        app.command(rich_help_panel="Simulations")(command)
     data.command("build")(build)
-    app.add_typer(data, name="data")
+    app.add_typer(data, name="data", rich_help_panel="Simulations")
 
 
 def paper(
@@ -33,7 +33,7 @@ def paper(
     jobs: Jobs = -1,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments: both figures, all data sets, a third figure, a table, and which claims hold."""
+    """Run the paper's experiments. Three figures, a table, and which claims hold."""
     from roundel.paper import paper as run
 
     result = run(out, repeats, seed, jobs=jobs)
@@ -69,7 +69,7 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare policies on problems by simulation: regret, rounds, and when the winner was known."""
+    """Compare policies on problems by simulation. Regret, rounds, and when the winner was known."""
     from roundel.datasets import load_problem
     from roundel.plots import check_figure_path
     from roundel.simulation import compare as run
@@ -121,7 +121,7 @@ def _print_summary(rows: list[dict[str, Any]]) -> None:
 
 
 def problems(as_json: AsJson = False) -> None:
-    """List the problems: bundled, built from raw data, generated."""
+    """List the problems: bundled, to be built, generated."""
     from roundel.datasets import problems as known
 
     rows: list[dict[str, Any]] = [
@@ -159,7 +159,7 @@ def build(
     source: Annotated[Path, typer.Option("--from", metavar="FILE", help="The raw file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Build a problem from its raw file, and keep it; `--problem NAME` finds what is not bundled."""
+    """Build a problem from its raw file, and keep it. `--problem NAME` finds what is not bundled."""
     from roundel.datasets import build as make
     from roundel.datasets import load_problem, save
 

@@ -11,7 +11,7 @@ from roundel.errors import MissingExtraError
 
 def register(app: typer.Typer) -> None:
     """Add this command to the command line."""
-    app.command()(serve)
+    app.command(rich_help_panel="Judges")(serve)
 
 
 def serve(
@@ -21,7 +21,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="P", min=0, max=65535, help="0: any free one.")] = 8000,
 ) -> None:
-    """Serve a store: the voting page, the dashboard and the HTTP API; the owner's address is printed.
+    """Serve the voting page, the dashboard and the HTTP API. The owner's address is printed.
 
     ROUNDEL_OWNER_TOKEN sets the owner's token (default: a new one at each start), ROUNDEL_SECRET what invitations
     are signed with (default: kept in STORE.secret).

@@ -29,15 +29,9 @@ OUT = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write t
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    app.command()(new)
-    app.command()(lease)
-    app.command()(tell)
-    app.command()(close)
-    app.command()(status)
-    app.command()(certificate)
-    app.command()(verify)
-    app.command()(export)
-    app.command("import")(import_)
+    for command in (new, lease, tell, close, status, certificate, verify, export):
+        app.command(rich_help_panel="Tournaments")(command)
+    app.command("import", rich_help_panel="Tournaments")(import_)
 
 
 def new(
@@ -82,7 +76,7 @@ def lease(
     judge: Annotated[str | None, typer.Option(metavar="WHO", help="Who will judge them.")] = None,
     ttl: Annotated[float, typer.Option(metavar="SECONDS", help="How long they are held.")] = 900.0,
 ) -> None:
-    """Print duels to judge, a line of JSON each; add "verdict": "first", "second" or "tie" and `tell` them."""
+    """Print duels to judge, one line of JSON each. Add "verdict": "first", "second" or "tie" and `tell` them."""
     with _open(store, name) as cup:
         duels = cup.lease(limit, judge, ttl)
         for duel in duels:
@@ -115,7 +109,7 @@ def tell(
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Of a log: leave out what is not older.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take verdicts: lines that `lease` printed, with "verdict" added (null: no verdict, offer the duel again)."""
+    """Take verdicts: the lines of `lease`, with "verdict" added. Null is no verdict: offer the duel again."""
     for option, value in (("--columns", columns), ("--since", since), ("--until", until)):
         if log is None and value is not None:
             raise InputError(f"{option} is {value!r}: it says how a log is counted; give --log with it")
@@ -178,14 +172,14 @@ def close(
     empty: Annotated[bool, typer.Option("--empty", help="Even if the round has no verdict yet.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Close the open round with the verdicts that are in, and plan the next."""
+    """Close the open round with the verdicts that are in. The next one is planned."""
     with _open(store, name) as cup:
         cup.close(end=end, empty=empty)
         _print_status(cup.status, as_json)
 
 
 def status(store: STORE, name: ANY_NAME = None, as_json: AsJson = False) -> None:
-    """Show where a tournament stands: round, verdicts, leader, who is out, what it has cost."""
+    """Show round, verdicts, leader, who is out, and the cost."""
     from roundel.tournament import Tournament, open_store
 
     with open_store(store) as opened:
@@ -201,7 +195,7 @@ def status(store: STORE, name: ANY_NAME = None, as_json: AsJson = False) -> None
 
 
 def certificate(store: STORE, name: NAME, out: OUT = None) -> None:
-    """Print the proof of the outcome: a JSON file that `verify` checks with nothing but arithmetic."""
+    """Print the proof of the outcome. It is JSON that `verify` checks with nothing but arithmetic."""
     from roundel.tournament.certificate import certificate_text
 
     with _open(store, name) as cup:
@@ -214,7 +208,7 @@ def verify(
     expect: Annotated[str | None, typer.Option(metavar="HEAD", help="A head noted earlier (status shows it).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute everything; say what holds, or the first thing that does not."""
+    """Recompute everything and say what holds. Or the first thing that does not."""
     report = _verify(what, name, expect)
     _print_report(report, as_json)
 
@@ -250,7 +244,7 @@ def _verify(what: str, name: str | None, expect: str | None) -> Report:
 
 
 def export(store: STORE, name: NAME, out: OUT = None) -> None:
-    """Print a tournament as JSON Lines, every row of it; tokens appear as hashes."""
+    """Print a tournament as JSON Lines, every row of it. Tokens appear as hashes."""
     with _open(store, name) as cup:
         _write((f"{line}\n" for line in cup.export()), out)
 
@@ -260,7 +254,7 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="What export wrote; default: standard input.")] = "-",
     as_json: AsJson = False,
 ) -> None:
-    """Read an exported tournament into a store, all of it or nothing, and verify it."""
+    """Read an exported tournament into a store. All of it or nothing; it is verified."""
     from roundel.tournament.transfer import import_lines
 
     with ExitStack() as stack:

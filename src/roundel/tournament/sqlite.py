@@ -17,6 +17,7 @@ from roundel.tournament.store import Migration, Row, Store, Transaction, migrati
 
 T = TypeVar("T")
 
+MAGIC = b"SQLite format 3\0"  # how the file of a database begins
 APPLICATION = 0x726E646C  # "rndl": marks the file as ours
 PATIENCE = 60.0  # seconds to wait for a writer outside the queue, such as a backup tool
 
@@ -84,8 +85,25 @@ class SqliteStore(Store):
                 raise StoreError(f"{self.url}: there is no folder {str(self.path.parent)!r}; make it first")
         elif self.path.is_dir():
             raise StoreError(f"{self.url}: this is a folder; give the path of a file in it")
+        else:
+            self._refuse_other_files()
         with self._thread:
             self._connect()
+
+    def _refuse_other_files(self) -> None:
+        """Refuse what is no database, and an empty file, before a lock is put beside it."""
+        try:
+            with self.path.open("rb") as file:
+                start = file.read(len(MAGIC))
+        except OSError as error:
+            raise self._explain(error) from error
+        if not start and not self._create:  # a store cut off at its first byte must not pass for a sound one
+            raise StoreError(
+                f"{self.url}: the file is empty, there is no store in it; restore a backup, or make one with "
+                "Tournament.create or 'roundel new'"
+            )
+        if start not in (b"", MAGIC):
+            raise self._explain(ValueError("file is not a database"))
 
     # connection ---------------------------------------------------------------------------------------------
 
@@ -109,14 +127,9 @@ class SqliteStore(Store):
 
     def _configure(self) -> None:
         run = self._connection.execute
-        if self._pragma("application_id") != APPLICATION:
-            if run("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                raise StoreError(f"{self.url}: this is a database of another program; give another path")
-            if not self._create:  # a store cut off at its first byte must not pass for a sound one
-                raise StoreError(
-                    f"{self.url}: the file is empty, there is no store in it; restore a backup, or make one with "
-                    "Tournament.create or 'roundel new'"
-                )
+        ours = self._pragma("application_id") == APPLICATION
+        if not ours and (not self._create or run("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()):
+            raise StoreError(f"{self.url}: this is a database of another program; give another path")
         wanted = self.library.journal_mode
         if self._pragma("journal_mode") != wanted:
             got = run(f"PRAGMA journal_mode={wanted}").fetchone()[0]

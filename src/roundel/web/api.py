@@ -410,7 +410,7 @@ def _invitation(desk: Desk, invitation: Invitation, joined: int, answered: int) 
 def _leased(
     desk: Desk, hall: Hall, tx: Transaction, invitation: Invitation | None, limit: int, seconds: float
 ) -> dict[str, Any]:
-    judge = "owner"
+    judge = invitations.OWNER
     if invitation is not None:
         if invitation.voters > 1:
             raise AccessError("a shared link works in browsers only: ask for an invitation of your own")

@@ -14,6 +14,7 @@ from roundel.tournament.texts import check_name
 
 Role = Literal["voter", "judge"]
 
+OWNER = "owner"  # the judge of what the owner leases and tells
 MOST_VOTERS = 10_000  # on one link
 MOST_AT_ONCE = 500  # invitations made in one go
 MOST_LABELS = 60  # characters
@@ -50,6 +51,8 @@ def make(
         raise AccessError(
             f"the name {name!r} is no name for an invitation: at most {MOST_LABELS} characters, without #"
         )
+    if name.lower() == OWNER:
+        raise AccessError(f"the name {name!r} stands for you in the record: choose another name")
     if role not in ("voter", "judge"):
         raise AccessError(f"the role is {role!r}: it must be 'voter' or 'judge'")
     try:
