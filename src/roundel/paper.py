@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import floor, log, log2, sqrt
 from pathlib import Path
@@ -75,24 +76,28 @@ def paper(
         raise InputError(
             f"{folder}: cannot write into this folder ({error.strerror}); choose another with --out"
         ) from None
-    fields = _problems()
+    fields = _problems(jobs)
     titles = {p.name: f"{title}\nK = {p.arms}, T = {_power(horizon)}" for title, p, horizon in fields}
     plain = {p.name: title for title, p, _ in fields}
-    everything = run_cells(_cells(fields), repeats, seed, jobs=jobs, progress=progress)
-    first = _figure(everything, fields, 0)
-    second = _figure(everything, fields, MORE)
-    levels = {
-        problem: {NAMES[p]: first.select(p, problem).summary()[0]["regret"] for p in SEQUENTIAL} for problem in titles
-    }
-    drawings = (
-        (plots.regret_panels, (first, NAMES, titles)),
-        (plots.regret_panels, (second, NAMES, titles)),
-        (plots.rounds_panels, (_sweep(everything, titles), levels, NAMES, titles, ROUNDS)),
-    )
-    with workers(jobs) as map_tasks:
-        tasks = [(draw, data, folder / name) for (draw, data), name in zip(drawings, FIGURES, strict=True)]
-        for _ in map_tasks(_draw, tasks):
-            pass
+    published, others = _cells(fields)
+    table = run_cells(published, repeats, seed, jobs=jobs, progress=progress)
+    first, second = _figure(table, fields, 0), _figure(table, fields, MORE)
+    with ThreadPoolExecutor(1) as artist:  # draws what there is while the workers go on
+        drawings: list[Future[None]] = []
+
+        def draw(*what: Any) -> None:
+            drawings.append(artist.submit(_draw, folder / FIGURES[len(drawings)], *what))
+
+        draw(plots.regret_panels, first, NAMES, titles)
+        draw(plots.regret_panels, second, NAMES, titles)
+        table += run_cells(others, repeats, seed, jobs=jobs, progress=progress)
+        levels = {
+            problem: {NAMES[p]: first.select(p, problem).summary()[0]["regret"] for p in SEQUENTIAL}
+            for problem in titles
+        }
+        draw(plots.rounds_panels, _sweep(table, titles), levels, NAMES, titles, ROUNDS)
+        for drawing in drawings:
+            drawing.result()
     result = Paper(folder, titles, first, second, claims(first, second, plain))
     (folder / "claims.md").write_text(result.claims, encoding="utf-8")
     (first + second.select_policies(BATCHED)).save(folder / "trials.parquet")
@@ -100,31 +105,43 @@ def paper(
     return result
 
 
-def _problems() -> list[tuple[str, Preferences, int]]:
+def _problems(jobs: int) -> list[tuple[str, Preferences, int]]:
     """Return (title, problem, horizon) of the six data sets, with stand-ins where data may not be bundled."""
-    found = [
-        ("six rankers", load_problem("six_rankers"), HORIZON),
-        ("Irish election, Dublin North", load_problem("irish_dublin"), HORIZON),
-        ("Irish election, Meath", load_problem("irish_meath"), HORIZON),
-        ("sushi", load_problem("sushi"), HORIZON),
+    wanted = [
+        ("six_rankers", "six rankers", HORIZON),
+        ("irish_dublin", "Irish election, Dublin North", HORIZON),
+        ("irish_meath", "Irish election, Meath", HORIZON),
+        ("sushi", "sushi", HORIZON),
     ]
     known = problems()
     for name, title in (("mslr30", "MSLR-WEB10K"), ("yahoo30", "Yahoo! LTRC")):
         if known[name].ready:
-            found.append((title, load_problem(name), LONG_HORIZON))
+            wanted.append((name, title, LONG_HORIZON))
         else:
-            found.append((f"SYNTHETIC stand-in for {title}", load_problem(f"{name}-stand-in"), LONG_HORIZON))
-    return found
+            wanted.append((f"{name}-stand-in", f"SYNTHETIC stand-in for {title}", LONG_HORIZON))
+    with workers(jobs) as map_tasks:  # a stand-in takes its time to make
+        loaded = dict(map_tasks(_load, [(name,) for name, _, _ in reversed(wanted)]))
+    return [(title, loaded[name], horizon) for name, title, horizon in wanted]
 
 
-def _cells(fields: list[tuple[str, Preferences, int]]) -> list[Cell]:
-    """Return what is run: every batched policy with 2 to floor(log2 T) + 6 rounds, and the sequential ones once."""
-    return [
-        Cell(*parse(name), problem, horizon, rounds)
-        for _, problem, horizon in fields
-        for name in NAMES
-        for rounds in (range(2, floor(log2(horizon)) + MORE + 1) if name in BATCHED else (None,))
-    ]
+def _load(name: str) -> tuple[str, Preferences]:
+    return name, load_problem(name)
+
+
+def _cells(fields: list[tuple[str, Preferences, int]]) -> tuple[list[Cell], list[Cell]]:
+    """Return what is run for the paper's figures, and what the third figure needs besides.
+
+    That is every batched policy with 2 to floor(log2 T) + 6 rounds, and the sequential ones once.
+    """
+    published: list[Cell] = []
+    others: list[Cell] = []
+    for _, problem, horizon in fields:
+        figures = (None, default_rounds(horizon), default_rounds(horizon) + MORE)
+        for name in NAMES:
+            for rounds in range(2, floor(log2(horizon)) + MORE + 1) if name in BATCHED else (None,):
+                cell = Cell(*parse(name), problem, horizon, rounds)
+                (published if rounds in figures else others).append(cell)
+    return published, others
 
 
 def _figure(everything: Comparison, fields: list[tuple[str, Preferences, int]], more: int) -> Comparison:
@@ -140,10 +157,10 @@ def _sweep(everything: Comparison, titles: dict[str, str]) -> dict[str, dict[str
     }
     for row in everything.select_policies(BATCHED).summary():
         found[row["problem"]][row["policy"]].append((row["max_rounds"], row["regret"], row["error"]))
-    return found
+    return {problem: {policy: sorted(points) for policy, points in one.items()} for problem, one in found.items()}
 
 
-def _draw(draw: Callable[..., Any], data: tuple[Any, ...], target: Path) -> None:
+def _draw(target: Path, draw: Callable[..., Any], *data: Any) -> None:
     plots.save(draw(*data), [target.with_suffix(ending) for ending in (".png", ".svg")])
 
 

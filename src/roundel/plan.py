@@ -104,7 +104,8 @@ class Plan:
     def where(cls, arms: ArrayLike, wanted: NDArray[np.bool_], times: int) -> Self:
         """Every pair of `arms` (ascending, distinct) whose entry above the diagonal of `wanted` is true."""
         active = np.asarray(arms, np.int64)
-        low, high = np.nonzero(np.triu(wanted, 1))
+        place = np.arange(active.size)
+        low, high = np.divmod(np.flatnonzero(wanted & (place[:, None] < place)), active.size)  # faster than nonzero
         return cls._canonical(active[low], active[high], np.broadcast_to(np.int64(times), low.shape))
 
     def truncate(self, limit: int) -> Plan:

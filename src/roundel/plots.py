@@ -71,6 +71,8 @@ def regret_panels(
             axes.set_ylim(low / 10, high * 10)
         axes.set(xscale="log", yscale="log", title=(titles or {}).get(problem, _title(problem)))
         axes.set_xlim(right=float(band.t[-1]))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_locator(_log_locator(subs=(2, 5)))  # eight ticks a decade take longer than the curves
         _label_ends(axes, ends)
     _share_labels(figure, "duels", "cumulative regret")
     return figure
@@ -135,6 +137,12 @@ def _pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
+
+
+def _log_locator(**options: Any) -> Any:
+    from matplotlib.ticker import LogLocator
+
+    return LogLocator(**options)
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:

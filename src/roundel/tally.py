@@ -15,6 +15,7 @@ from roundel.plan import Ints, Plan, frozen
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+MANY = 16  # arms: fewer are copied sooner than it is seen that they are neighbours
 CACHED = 1 << 16  # entries of a block of a table that is worked on at once
 
 
@@ -164,8 +165,11 @@ class Tally:
 
     def _facing(self, rows: Ints, columns: Ints) -> tuple[Ints, Ints]:
         """Return the points that `rows` took from `columns`, and those that they gave them."""
-        mine = self.points.take(rows, axis=0)
-        theirs = self.points.take(rows, axis=1)
+        if rows.size > MANY and (np.diff(rows) == 1).all():  # a band of a large table: seen, not copied
+            band = slice(rows[0], rows[-1] + 1)
+            mine, theirs = self.points[band], self.points[:, band]
+        else:
+            mine, theirs = self.points.take(rows, axis=0), self.points.take(rows, axis=1)
         if columns.size < self.arms or not np.array_equal(columns, np.arange(self.arms)):
             mine, theirs = mine.take(columns, axis=1), theirs.take(columns, axis=0)
         return mine, np.ascontiguousarray(theirs.T)

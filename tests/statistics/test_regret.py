@@ -106,8 +106,10 @@ def disagreements(row: Row, trials: list[Played], theirs: int = 400) -> list[str
     error = SIGMAS * sqrt(regret.var(ddof=1) / n + row.sd**2 / theirs) + 0.5
     if abs(regret.mean() - row.regret) > error:
         found.append(f"regret {regret.mean():.1f}, {row.regret} expected, at most {error:.1f} apart")
-    # The table has no sd of batches: ours stands for both. It rounds to 3 digits.
-    error = SIGMAS * batches.std(ddof=1) * sqrt(1 / n + 1 / theirs) + (0.05 if row.batches >= 10 else 0.005)
+    # The table has no sd of batches: ours stands for both, and that of one odd run where ours are all equal. It rounds
+    # to 3 digits.
+    spread = max(batches.std(ddof=1), sqrt(1 / n))
+    error = SIGMAS * spread * sqrt(1 / n + 1 / theirs) + (0.05 if row.batches >= 10 else 0.005)
     if abs(batches.mean() - row.batches) > error:
         found.append(f"batches {batches.mean():.2f}, {row.batches} expected, at most {error:.2f} apart")
     # Exchangeable runs: that the k largest of all of them are ours has probability below (n / (n + theirs))^k.

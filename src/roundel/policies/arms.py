@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from roundel.plan import Ints, Plan, frozen
 from roundel.tally import Floats, Tally
@@ -62,13 +62,25 @@ class Arms:
         limits: Floats = np.full(arms.shape, thresholds, np.float64)
         rows = zip(arms.tolist(), by.tolist(), statistics.tolist(), limits.tolist(), strict=True)
         self.eliminations += [Elimination(self.round, *row, rule) for row in rows]
-        stays = np.ones(self.count, bool)
-        stays[arms] = False
-        self.active = frozen(self.active[stays[self.active]])
+        self.active = frozen(self.others(arms))
 
     def keep(self, arms: ArrayLike) -> None:
         """Leave only `arms` in play, by a rule of the policy's own that has no statistic to log."""
-        self.active = frozen(np.intersect1d(self.active, np.asarray(arms, np.int64)))
+        self.active = frozen(self.among(np.asarray(arms, np.int64)))
+
+    def among(self, arms: Ints) -> Ints:
+        """Return those of `arms` that are in play, ascending."""
+        return self.active[self.are(arms)]
+
+    def others(self, arms: Ints) -> Ints:
+        """Return the arms in play that are not among `arms`, ascending."""
+        return self.active[~self.are(arms)]
+
+    def are(self, arms: Ints) -> NDArray[np.bool_]:
+        """Tell which of the arms in play are among `arms`."""
+        table = np.zeros(self.count, bool)  # faster than numpy's sets
+        table[arms] = True
+        return table[self.active]
 
     def reinstate(self) -> None:
         """Bring everybody back: the assumption under which the eliminations were right is refuted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.random import Generator, SeedSequence
 
 from roundel._check import whole
 from roundel.errors import InputError
-from roundel.plan import Ints, Plan
+from roundel.plan import Ints, Plan, frozen
 from roundel.policies.registry import Policy, resolve
 from roundel.preferences import Preferences
 from roundel.rng import Stream
@@ -47,11 +48,12 @@ class Trial:
     right: bool  # whether the leader is a best arm under the kind of regret
 
 
+@lru_cache(maxsize=64)
 def checkpoints(horizon: int, points: int = POINTS) -> Ints:
     """Return about `points` log-spaced times from 1 to `horizon`, both included, ascending and distinct."""
     times = np.unique(np.rint(np.geomspace(1, horizon, points)).astype(np.int64))
     times[-1] = horizon
-    return times
+    return frozen(times)
 
 
 def simulate(
@@ -125,12 +127,13 @@ def _batched(
     paid, spent, at = 0.0, 0, 0
     while (plan := run.ask()) is not None:
         until = int(np.searchsorted(times, spent + plan.total, side="right"))
-        price = costs[plan.first, plan.second]
+        pairs = plan.first * problem.arms + plan.second
+        price = costs.take(pairs)
         if until > at:
             curve[at:until] = paid + _within(plan, price, times[at:until] - spent)
         at, spent = until, spent + plan.total
         paid += float(price @ plan.times)
-        wins = world.binomial(plan.times, problem.matrix[plan.first, plan.second])
+        wins = world.binomial(plan.times, problem.matrix.take(pairs))
         run._digest(plan, 2 * wins, plan.times)  # by construction these are verdicts of this very plan
     alone = run.winner is not None
     # What is left of the horizon goes to the leader, also where the policy stopped before it had a winner.
@@ -176,10 +179,10 @@ def _sequential(
 def _within(plan: Plan, price: Floats, done: Ints) -> Floats:
     """Return what the first `done` duels of a plan cost, in round-robin order, for each entry of `done`."""
     pairs, full = len(plan), int(plan.times[-1])
-    before = np.concatenate([[0.0], np.cumsum(price)])
-    if (plan.times == full).all() or _last_pass_is_partial(plan, full):
+    if plan.times.strides == (0,) or (plan.times == full).all() or _last_pass_is_partial(plan, full):
         passes, rest = np.divmod(done, pairs)
-        value: Floats = passes * before[-1] + before[rest]
+        after = np.cumsum(price)
+        value: Floats = passes * after[-1] + np.where(rest > 0, after[rest - 1], 0.0)
         return value
     at = plan.first * (plan.second.max() + 1) + plan.second
     costs = []

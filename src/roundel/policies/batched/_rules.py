@@ -36,7 +36,7 @@ def eliminate_beaten(arms: Arms, tally: Tally, level: float, by: Ints | None = N
     active = arms.active
     rows = active if by is None else by
     lost = np.asarray(surely_beats(tally, level, rows, active).any(axis=0))
-    if lost[np.isin(active, rows, assume_unique=True)].all():
+    if lost.all() or (by is not None and lost[arms.are(rows)].all()):
         if lost.all() and all(gone.rule == "hoeffding" for gone in arms.eliminations):
             arms.no_condorcet_evidence = True
         return

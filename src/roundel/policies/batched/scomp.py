@@ -83,16 +83,16 @@ def _seeded_rounds(
     """Compare `seeds` with all active arms until the switch; return the round index that goes on from there."""
     before: Tally | None = None
     for r in range(start, rounds + 1):
-        in_seeds = np.isin(arms.active, seeds, assume_unique=True)
+        in_seeds = arms.are(seeds)
         result = yield Plan.touching(arms.active, in_seeds, batch_size(horizon, rounds, r))
         if before is None:
             before = result.total.minus(result.fresh)
         tally = result.total.minus(before)
         # 1. eliminate whom a seed beats; seeds may go too
         eliminate_beaten(arms, tally, level, by=seeds)
-        seeds = np.intersect1d(seeds, arms.active, assume_unique=True)
+        seeds = arms.among(seeds)
         # 2. switch when some arm is surely (by 3g) better than all seeds: keep who is better than all seeds by g
-        rest = np.setdiff1d(arms.active, seeds, assume_unique=True)
+        rest = arms.others(seeds)
         if surely_beats(tally, level, rest, seeds, times=3).all(axis=1).any():
             kept = rest[surely_beats(tally, level, rest, seeds).all(axis=1)]
             _switch(arms, kept, tally, level, seeds)
@@ -103,7 +103,7 @@ def _seeded_rounds(
 def _switch(arms: Arms, kept: Ints, tally: Tally, level: float, seeds: Ints) -> None:
     """Keep `kept`, which surely beat all seeds; log for each other arm its share against a seed it fails to beat."""
     log_eliminations(arms, tally, level, kept, seeds)
-    out = np.setdiff1d(arms.active, kept, assume_unique=True)
+    out = arms.others(kept)
     share, limit = share_and_limit(tally, level, out, seeds)
     hardest = (share - limit).argmin(axis=1)
     at = (np.arange(out.size), hardest)

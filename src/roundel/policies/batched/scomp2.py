@@ -51,21 +51,21 @@ def scomp2(arms: Arms, horizon: int, rounds: int, rng: Stream, *, conf_scale: fl
             tally = result.fresh
             seeds, candidate = _best_seed(arms, tally, level, seeds)
         # (b) the candidate against the rest
-        rest = np.setdiff1d(arms.active, seeds, assume_unique=True)
+        rest = arms.others(seeds)
         if rest.size:
-            everyone = np.union1d(rest, [candidate])
+            everyone = np.sort(np.append(rest, candidate))
             result = yield Plan.touching(everyone, everyone == candidate, q)
             if not result.left:
                 return None
             tally = tally.plus(result.plan, result.points, result.played)
         me = np.array([candidate])
         log_eliminations(arms, tally, level, me, arms.active[surely_beats(tally, level, me, arms.active)[0]])
-        seeds = np.intersect1d(seeds, arms.active, assume_unique=True)
+        seeds = arms.among(seeds)
         # switch when some arm surely (by 5g) beats the candidate: keep who beats it by 3g
         if surely_beats(tally, level, arms.active, me, times=5).any():
             kept = arms.active[surely_beats(tally, level, arms.active, me, times=3)[:, 0]]
             log_eliminations(arms, tally, level, kept, me)
-            out = np.setdiff1d(arms.active, kept, assume_unique=True)
+            out = arms.others(kept)
             share, limit = share_and_limit(tally, level, out, me, times=3)
             arms.eliminate(out, np.full(out.shape, candidate), share[:, 0], limit[:, 0], "switch")
             break
