@@ -31,13 +31,13 @@ $(BIN)/uv: requirements/dev.lock
 	touch $@
 
 $(PAPER): requirements/paper.lock pyproject.toml $(BIN)/uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/paper.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements/paper.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $@
 
 $(DEV): requirements/dev.lock pyproject.toml $(BIN)/uv tools/system_packages.sh
 	sh tools/system_packages.sh
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $@ $(PAPER)
 

@@ -82,7 +82,7 @@ def main() -> None:
     report(
         "simulation-memory",
         "peak memory of one run at K = 1,000",
-        [memory(name, 10**8 if policy.kind == "batched" else 10**5) for name, policy in policies().items()],
+        [memory(name, 10**8 if policy.kind == "batched" else 5_000) for name, policy in policies().items()],
     )
 
 
