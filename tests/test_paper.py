@@ -98,7 +98,7 @@ def test_paper_writes_figures_tables_trials_and_claims(tmp_path: Path, monkeypat
         ("six", Preferences(SIX, name="six"), 2000),
         ("four", Preferences(SIX[:4, :4], name="four"), 3000),
     ]
-    monkeypatch.setattr(module, "_problems", lambda: small)
+    monkeypatch.setattr(module, "_problems", lambda jobs: small)
     result = paper(tmp_path / "new" / "folder", repeats=2, seed=1, jobs=1)
     written = {path.name for path in result.folder.iterdir()}
     assert written == {f"{name}.{end}" for name in FIGURES for end in ("png", "svg")} | {
