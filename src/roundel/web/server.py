@@ -85,9 +85,8 @@ def serve(store: str, host: str = "127.0.0.1", port: int = 8000, **limits: tuple
     """Serve a store until interrupted; the owner's address is printed. `limits` are those of `create_app`."""
     if "://" not in store and not Path(store).exists():
         raise StoreError(f"{store}: there is no store; make one with 'roundel new'")
-    check_address(host, port)
-    keys, owner = Keys.find(store)
-    with _listening(host, port) as listening:
+    with _listening(host, port) as listening:  # first: where this fails nothing has been written
+        keys, owner = Keys.find(store)
         server = Server(configure(create_app(store, keys, **limits), host, port), owner)
         gc.collect()
         gc.freeze()  # what is loaded by now stays: walking it again and again would stop the world for 30 ms each time
@@ -95,23 +94,11 @@ def serve(store: str, host: str = "127.0.0.1", port: int = 8000, **limits: tuple
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    """Listen, or refuse the address: uvicorn would end the process with a status of its own."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise InputError(
-            f"{host}, port {port}: no server can listen there ({error.strerror}): if another one does, stop it or "
-            "choose another --port; --host is an address of this machine"
-        ) from None
-
-
-def check_address(host: str, port: int) -> None:
-    """Refuse an address that cannot be listened at: uvicorn would end the process with a status of its own."""
-
-    async def listen() -> None:
-        (await asyncio.get_running_loop().create_server(asyncio.Protocol, host, port)).close()
-
-    try:
-        asyncio.run(listen())
+        socket.getaddrinfo(host or None, port, family)  # `create_server` does not say that a name is unknown
+        return socket.create_server((host, port), family=family)
     except socket.gaierror as error:
         raise InputError(f"host is {host!r}: {error.strerror}; give an address of this machine") from None
     except OSError as error:
