@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from heapq import heapify, heappop, heapreplace
 from typing import Any
 
@@ -121,10 +122,10 @@ def grant(
     judge, and is gone through only when nothing else is left.
     """
     copies = Copies(tx, spec, row.id, judge)
+    offers = [partial(_waiting, tx, spec, row, copies, now), partial(_fresh, tx, spec, row, copies)]
     slots: list[Slot] = []
-    for offer in (_waiting, _fresh) if spec.overlap == 1 else (_fresh, _waiting):
-        if len(slots) < limit:
-            slots += offer(tx, spec, row, limit - len(slots), copies, now)
+    for offer in offers if spec.overlap == 1 else reversed(offers):
+        slots += offer(limit - len(slots))
     duels, leased, leases = [], [], []
     for slot in slots:
         token, epoch = new_token(), slot.epoch + 1
@@ -158,7 +159,7 @@ def _duel(spec: Spec, n: int, slot: Slot, token: str, expires: float) -> Duel:
     )
 
 
-def _waiting(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copies, now: float) -> list[Slot]:
+def _waiting(tx: Transaction, spec: Spec, row: OpenRound, copies: Copies, now: float, limit: int) -> list[Slot]:
     """Return duels that were offered before and are free again, the longest waiting first."""
     chunk = limit if spec.overlap == 1 else max(limit, CHUNK)
     found: list[Slot] = []
@@ -183,7 +184,7 @@ def _waiting(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Co
     return found
 
 
-def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copies, now: float) -> list[Slot]:
+def _fresh(tx: Transaction, spec: Spec, row: OpenRound, copies: Copies, limit: int) -> list[Slot]:
     """Give rows to duels that were never offered, pair by pair, those with the least verdicts in or out first."""
     found: list[Slot] = []
     while len(found) < limit:
@@ -223,15 +224,12 @@ def _fresh(tx: Transaction, spec: Spec, row: OpenRound, limit: int, copies: Copi
     return found
 
 
-# The copies of duel k of pair q: neighbours, from a multiple of their number on.
-_COPIES = "{row}.k BETWEEN d.k - (d.k - q.base) % {overlap} AND d.k - (d.k - q.base) % {overlap} + {overlap} - 1"
-_FREE = """AND NOT EXISTS (
-  SELECT 1 FROM pair q JOIN lease o ON o.round = q.round AND o.judge = ? AND {copies_leased} AND o.k <> d.k
-  WHERE q.round = d.round AND q.p = d.p
-) AND NOT EXISTS (
-  SELECT 1 FROM pair q JOIN verdict v ON v.round = q.round AND v.judge = ? AND {copies_told} AND v.k <> d.k
+# Whether a judge has, or had, another copy of duel k: by a lease, or by a carried verdict, which has none.
+_MET = """EXISTS (
+  SELECT 1 FROM lease o WHERE o.round = {round} AND o.k BETWEEN {first} AND {last} AND o.k <> {k} AND o.judge = ?
+) OR EXISTS (
+  SELECT 1 FROM verdict v WHERE v.round = {round} AND v.k BETWEEN {first} AND {last} AND v.k <> {k} AND v.judge = ?
     AND v.became = 'counted' AND v.k IS NOT NULL
-  WHERE q.round = d.round AND q.p = d.p
 )"""
 
 
@@ -248,8 +246,9 @@ class Copies:
         """Return the condition that a duel `d` has no copy which this judge has or had."""
         if self._overlap == 1:
             return ""
-        leased, told = (_COPIES.format(row=row, overlap=self._overlap) for row in ("o", "v"))
-        return _FREE.format(copies_leased=leased, copies_told=told)
+        first = f"d.k - (d.k - q.base) % {self._overlap}"
+        met = _MET.format(round="d.round", first=first, last=f"{first} + {self._overlap - 1}", k="d.k")
+        return f"AND NOT EXISTS (SELECT 1 FROM pair q WHERE q.round = d.round AND q.p = d.p AND ({met}))"
 
     @property
     def free_values(self) -> tuple[str | None, ...]:
@@ -264,11 +263,10 @@ class Copies:
             row = self._tx.one("SELECT base FROM pair WHERE round = ? AND p = ?", self._round, p) or (0,)
             self._base[p] = int(row[0])
         repeat, copy = divmod(k - self._base[p], self._overlap)
-        others = (self._round, k - copy, k - copy + self._overlap - 1, self._judge, k)
-        theirs = "round = ? AND k BETWEEN ? AND ? AND judge = ? AND k <> ?"
-        held = f"SELECT 1 FROM lease WHERE {theirs}"
-        told = f"SELECT 1 FROM verdict WHERE became = 'counted' AND k IS NOT NULL AND {theirs}"
-        if (p, repeat) in self._given or self._tx.one(held, *others) or self._tx.one(told, *others):
-            return False  # a carried verdict has no lease
+        first = k - copy
+        met = "SELECT 1 WHERE " + _MET.format(round="?", first="?", last="?", k="?")
+        other = (self._round, first, first + self._overlap - 1, k, self._judge)
+        if (p, repeat) in self._given or self._tx.one(met, *other, *other):
+            return False
         self._given.add((p, repeat))
         return True
