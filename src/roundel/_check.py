@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -82,3 +83,9 @@ def need(parts: Sequence[str], what: str, extra: str) -> None:
     """Refuse `what` now, before any work, if one of the optional `parts` that it needs is not installed."""
     if any(find_spec(part) is None for part in parts):
         raise MissingExtraError(what, extra)
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return a hint at the one of `known` that comes nearest to `name`; none if none is near."""
+    close = get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f"did you mean {close[0]}? " if close else ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from roundel._check import did_you_mean
 from roundel._textfile import byte_lines, check_file
 from roundel.datasets import battles, generators, preflib
 from roundel.datasets.build import ABOUT_BUILT, SAMPLE, built_file, load_built
@@ -84,8 +84,7 @@ def load_problem(name_or_path: str | os.PathLike[str], **options: Any) -> Prefer
             return _load_file(Path(head), _written(name_or_path, rest, options), name_or_path)
         looks_like_path = any(mark in name_or_path for mark in (".", "/", os.sep))
         if not name_or_path or not (looks_like_path or Path(name_or_path).exists()):
-            close = get_close_matches(head or name_or_path, known, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
+            hint = did_you_mean(head or name_or_path, known)
             raise ProblemError(
                 f"there is no problem {name_or_path!r} and no such file: {hint}choose one of {', '.join(known)}"
             )

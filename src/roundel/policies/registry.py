@@ -7,9 +7,9 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from roundel._check import did_you_mean
 from roundel.errors import PolicyError
 from roundel.plan import Plan
 from roundel.policies.arms import Result
@@ -216,8 +216,7 @@ def find(name: str) -> Policy:
     try:
         return _policies[name]
     except KeyError:
-        close = get_close_matches(name, policies(), n=1, cutoff=0.7)
-        hint = f"did you mean {close[0]}? " if close else ""
+        hint = did_you_mean(name, policies(), cutoff=0.7)
         raise PolicyError(f"there is no policy {name!r}: {hint}choose one of {', '.join(policies())}") from None
 
 
