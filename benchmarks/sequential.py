@@ -7,6 +7,7 @@ The floor is a compiled loop that draws one number, looks up P, bumps a counter 
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from table import best_of, report
 
-from roundel import _jit
+from roundel import _jit, load_problem
 from roundel.policies import registry
 from roundel.rng import Stream, uniform
 from roundel.simulation.drive import drive
 
 Floats = NDArray[np.float64]
 
-SIX = np.array(
-    [
-        [0.50, 0.55, 0.55, 0.54, 0.61, 0.61],
-        [0.45, 0.50, 0.55, 0.55, 0.58, 0.60],
-        [0.45, 0.45, 0.50, 0.54, 0.51, 0.56],
-        [0.46, 0.45, 0.46, 0.50, 0.54, 0.50],
-        [0.39, 0.42, 0.49, 0.46, 0.50, 0.51],
-        [0.39, 0.40, 0.44, 0.50, 0.49, 0.50],
-    ]
-)
 SIZES = ((6, 10**5), (30, 10**6), (136, 10**5))
 # What a peer needs, ns per duel at these sizes: the C++ libraries of the literature.
 PEERS = {
@@ -49,10 +40,11 @@ PEERS = {
 GOALS = dict.fromkeys(("rucb", "rmed1", "rmed2", "btm", "if", "savage", "ws-w"), (5, 12))
 
 
+@cache
 def instance(arms: int) -> Floats:
     """Six real rankers, or linear utilities of random steps with a clear winner."""
     if arms == 6:
-        return SIX
+        return np.array(load_problem("six_rankers").matrix)
     u = np.sort(np.random.default_rng(arms).random(arms))[::-1] * 0.35
     u[0] += 0.03
     return np.asarray(0.5 + (u[:, None] - u[None, :]) / 2)
