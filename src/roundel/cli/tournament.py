@@ -237,8 +237,7 @@ def _verify(what: str, name: str | None, expect: str | None) -> Report:
     if expect is not None:
         raise InputError("a noted head is looked for in a store or an export: a certificate holds the rounds only")
     report = verify_certificate(what)
-    held = read_certificate(what)["spec"]["name"]
-    if name is not None and name != held:
+    if name is not None and name != (held := read_certificate(what)["spec"]["name"]):
         raise VerifyError(f"{what} is the certificate of {held!r}, not of {name!r}: give the other file, or no name")
     return report
 
